@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char bench_summary[] = "step time by stage, OLE's share, images/s, memory";
+const char bench_summary[] = "time a training step, by stage, and its memory";
 
 typedef struct arguments {
     ole_bench_options bench;
@@ -125,56 +125,42 @@ static void json_kinds(const ole_bench_result *r, ole_json *w) {
     for (int k = 0; k < r->kinds; k++) {
         const ole_bench_kind *kind = &r->kind[k];
         ole_json_open(w, kind->name, '{');
-        ole_json_number(w, "forward_ms", kind->forward_ms);
-        ole_json_number(w, "backward_ms", kind->backward_ms);
-        if (kind->forward_gflops > 0.0) {
-            ole_json_number(w, "forward_gflops", kind->forward_gflops);
-            ole_json_number(w, "backward_gflops", kind->backward_gflops);
-        }
+        ole_json_put(w, J("forward_ms", kind->forward_ms), J("backward_ms", kind->backward_ms));
+        if (kind->forward_gflops > 0.0)
+            ole_json_put(w, J("forward_gflops", kind->forward_gflops),
+                         J("backward_gflops", kind->backward_gflops));
         ole_json_close(w);
     }
     ole_json_close(w);
 }
 
 static void json_peer(const peer_answer *peer, double ours_ms, ole_json *w) {
-    ole_json_number(w, "peer_ms", peer->best_ms);
-    ole_json_number(w, "ratio", peer->best_ms / ours_ms);
+    ole_json_put(w, J("peer_ms", peer->best_ms), J("ratio", peer->best_ms / ours_ms));
     ole_json_open(w, "peer", '{');
     ole_json_string(w, "library", peer->library);
     ole_json_open(w, "modes", '{');
-    for (int i = 0; i < peer->modes; i++) {
-        ole_json_open(w, peer->mode[i].name, '{');
-        ole_json_number(w, "step_ms", peer->mode[i].ms);
-        ole_json_number(w, "peak_bytes", peer->mode[i].peak_bytes);
-        ole_json_close(w);
-    }
+    for (int i = 0; i < peer->modes; i++)
+        ole_json_object(w, peer->mode[i].name, J("step_ms", peer->mode[i].ms),
+                        J("processor_ms", peer->mode[i].processor_ms),
+                        J("peak_bytes", peer->mode[i].peak_bytes));
     ole_json_close(w);
     ole_json_close(w);
 }
 
 /* `peer`: NULL without --peer. */
 static void print_json(const arguments *a, const ole_bench_result *r, const peer_answer *peer) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_string(&w, "net", a->bench.net);
-    ole_json_string(&w, "device", r->device);
-    ole_json_integer(&w, "threads", r->threads);
-    ole_json_string(&w, "precision", a->bench.precision);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("net", a->bench.net), J("device", r->device), J("threads", r->threads),
+                 J("precision", a->bench.precision));
     json_shape(&w, "input", a->bench.channels, a->bench.height, a->bench.width);
-    ole_json_integer(&w, "classes", a->bench.classes);
-    ole_json_integer(&w, "batch_size", a->bench.batch_size);
-    ole_json_integer(&w, "steps", r->steps);
-    ole_json_number(&w, "step_ms", r->step_ms);
-    ole_json_number(&w, "images_per_s", r->images_per_s);
-    ole_json_number(&w, "ole_share", ole_share(r));
-    ole_json_number(&w, "loader_images_per_s", r->loader_images_per_s);
+    ole_json_put(&w, J("classes", a->bench.classes), J("batch_size", a->bench.batch_size),
+                 J("steps", r->steps), J("step_ms", r->step_ms), J("processor_ms", r->processor_ms),
+                 J("images_per_s", r->images_per_s), J("ole_share", ole_share(r)),
+                 J("loader_images_per_s", r->loader_images_per_s));
     if (r->launches) ole_json_integer(&w, "launches", r->launches);
-    ole_json_integer(&w, "peak_bytes", (int64_t)r->peak_bytes);
-    ole_json_integer(&w, "plan_bytes", (int64_t)r->plan_bytes);
-    ole_json_integer(&w, "unshared_bytes", (int64_t)r->unshared_bytes);
-    ole_json_integer(&w, "param_bytes", (int64_t)r->param_bytes);
-    ole_json_number(&w, "peak_gflops", r->peak_gflops);
+    ole_json_put(&w, J("peak_bytes", r->peak_bytes), J("plan_bytes", r->plan_bytes),
+                 J("unshared_bytes", r->unshared_bytes), J("param_bytes", r->param_bytes),
+                 J("peak_gflops", r->peak_gflops));
     ole_json_open(&w, "stages", '{');
     for (int s = 0; s < OLE_BENCH_STAGES; s++)
         ole_json_number(&w, ole_bench_stage_name((ole_bench_stage)s), r->stage_ms[s]);

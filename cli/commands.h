@@ -22,29 +22,32 @@ enum {
 
 /* clang-format off */
 #define COMMANDS(ROW)                                                                              \
-    IF_TRAIN(ROW(demo, LONG_WORK)                                                                  \
-             ROW(train, RANKS | LONG_WORK)                                                         \
-             ROW(tune, RANKS | LONG_WORK)                                                          \
-             ROW(sweep, RANKS | LONG_WORK)                                                         \
-             ROW(reproduce, RANKS | LONG_WORK)                                                     \
-             ROW(eval, LONG_WORK)                                                                  \
-             ROW(predict, 0)                                                                       \
-             ROW(report, 0)                                                                        \
-             ROW(features, LONG_WORK)                                                              \
-             ROW(novelty, LONG_WORK)                                                               \
-             ROW(export, 0))                                                                       \
-    ROW(score, LONG_WORK)                                                                          \
-    ROW(analyze, LONG_WORK)                                                                        \
-    ROW(verify, 0)                                                                                 \
-    ROW(tsne, LONG_WORK)                                                                           \
-    IF_TRAIN(ROW(bench, RANKS | LONG_WORK)                                                         \
-             ROW(data, 0)                                                                          \
-             ROW(net, 0))                                                                          \
-    ROW(info, 0)                                                                                   \
-    ROW(completion, 0)                                                                             \
-    ROW(man, 0)
+    IF_TRAIN(ROW(demo, "Training", LONG_WORK)                                                      \
+             ROW(train, "Training", RANKS | LONG_WORK)                                             \
+             ROW(tune, "Training", RANKS | LONG_WORK)                                              \
+             ROW(sweep, "Training", RANKS | LONG_WORK)                                             \
+             ROW(reproduce, "Training", RANKS | LONG_WORK)                                         \
+             ROW(report, "Training", 0)                                                            \
+             ROW(eval, "Models", LONG_WORK)                                                        \
+             ROW(predict, "Models", 0)                                                             \
+             ROW(features, "Models", LONG_WORK)                                                    \
+             ROW(novelty, "Models", LONG_WORK)                                                     \
+             ROW(export, "Models", 0)                                                              \
+             ROW(fit, "Embeddings", LONG_WORK)                                                     \
+             ROW(apply, "Embeddings", LONG_WORK))                                                  \
+    ROW(score, "Embeddings", LONG_WORK)                                                            \
+    ROW(analyze, "Embeddings", LONG_WORK)                                                          \
+    ROW(verify, "Embeddings", 0)                                                                   \
+    ROW(align, "Embeddings", LONG_WORK)                                                            \
+    ROW(tsne, "Embeddings", LONG_WORK)                                                             \
+    IF_TRAIN(ROW(data, "Data and tools", 0)                                                        \
+             ROW(net, "Data and tools", 0)                                                         \
+             ROW(bench, "Data and tools", RANKS | LONG_WORK))                                      \
+    ROW(info, "Data and tools", 0)                                                                 \
+    ROW(completion, "Data and tools", 0)                                                           \
+    ROW(man, "Data and tools", 0)
 
-#define DECLARE(name, traits)                                                                      \
+#define DECLARE(name, heading, traits)                                                             \
     int run_##name(int argc, char **argv);                                                         \
     extern const char name##_summary[];
 COMMANDS(DECLARE)

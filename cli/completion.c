@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char completion_summary[] = "completion of commands and options by your shell";
+const char completion_summary[] = "print a script that completes commands and options at TAB";
 
 /* ---- Candidates --------------------------------------------------------------------------- */
 
@@ -62,7 +62,7 @@ static void offer_data(cursor c) {
         offer_paths(c, npy ? "files" : "folders");
         return;
     }
-    offer(c, "folder:", "images, a subfolder per class");
+    offer(c, "folder:", "images, one subfolder per class");
     offer(c, "npy:", "NumPy arrays, X.npy,y.npy");
 }
 

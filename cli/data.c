@@ -4,7 +4,9 @@
  */
 #include "commands.h"
 #include "common/common.h"
+#include "common/download.h"
 #include "common/progress.h"
+#include "common/trained_data.h"
 
 #include "formats/json.h"
 #include <ole/train/data.h>
@@ -15,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char data_summary[] = "lists, fetches and checks data sets";
+const char data_summary[] = "list, download and check data sets";
 
 enum { PATH_ROOM = 4096 };
 
@@ -31,12 +33,9 @@ static int64_t download_bytes(const ole_known_dataset *set) {
 /* `path`: where the set is, "" inside the library; NULL: not here. */
 static void list_json(ole_json *w, const ole_known_dataset *set, const char *path) {
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "name", set->name);
-    ole_json_string(w, "about", set->about);
-    ole_json_string(w, "page", set->page);
-    ole_json_string(w, "terms", set->terms);
-    ole_json_integer(w, "download_bytes", download_bytes(set));
-    ole_json_bool(w, "here", path != NULL);
+    ole_json_put(w, J("name", set->name), J("about", set->about), J("page", set->page),
+                 J("terms", set->terms), J("download_bytes", download_bytes(set)),
+                 J("here", (bool)(path != NULL)));
     if (path && *path) ole_json_string(w, "folder", path);
     ole_json_close(w);
 }
@@ -44,9 +43,9 @@ static void list_json(ole_json *w, const ole_known_dataset *set, const char *pat
 static void list_text(const ole_known_dataset *set, const char *path) {
     printf("%-14s %s\n%-14s ", set->name, set->about, "");
     if (path)
-        printf("%s\n", *path ? path : "always here");
+        printf("%s\n", *path ? path : "built in");
     else
-        printf("not here; 'ole data get %s' fetches %.1f MB\n", set->name,
+        printf("not here; 'ole data get %s' downloads %.1f MB\n", set->name,
                (double)download_bytes(set) / 1e6);
 }
 
@@ -55,7 +54,7 @@ static int run_list(int argc, char **argv) {
     const ole_option options[] = {JSON_OPTION(&json), {0}};
     const arg_command command = {
         .name = "data list",
-        .summary = "the known data sets and where they are",
+        .summary = "list the known data sets and where they are",
         .example = "  $ ole data list\n",
         .about = "Prints the known data sets and where they are.\n",
         .options = options,
@@ -87,54 +86,19 @@ static int run_list(int argc, char **argv) {
 
 /* ---- get ---------------------------------------------------------------------------------- */
 
-/* The file being fetched, since when and from which byte on. */
-typedef struct meter {
-    progress line;
-    char file[80];
-    double began;
-    int64_t began_at; /* bytes that were there before */
-} meter;
-
-static bool show_progress(void *context, const ole_download_progress *p) {
-    meter *m = context;
-    if (strncmp(m->file, p->file, sizeof m->file - 1) != 0) {
-        snprintf(m->file, sizeof m->file, "%s", p->file);
-        m->began = progress_clock();
-        m->began_at = p->done;
-    }
-    if (!progress_due(&m->line)) return interrupted();
-    double elapsed = progress_clock() - m->began;
-    double rate = elapsed > 0.5 ? (double)(p->done - m->began_at) / elapsed : 0;
-    char whole[64] = " MB", speed[32] = "", left[48] = "", time[32];
-    if (p->total > 0)
-        snprintf(whole, sizeof whole, " of %.1f MB, %.0f %%", (double)p->total / 1e6,
-                 100.0 * (double)p->done / (double)p->total);
-    if (rate > 0) snprintf(speed, sizeof speed, ", %.1f MB/s", rate / 1e6);
-    if (rate > 0 && p->total > p->done)
-        snprintf(left, sizeof left, ", %s left",
-                 duration_text((double)(p->total - p->done) / rate, time));
-    progress_show(&m->line, "%s  %.1f%s%s%s", m->file, (double)p->done / 1e6, whole, speed, left);
-    return interrupted();
-}
-
 static void print_fetched(const char *what, const char *folder, bool json) {
     if (json) {
         ole_json w;
         ole_json_init(&w, stdout, 2);
-        ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "name", what);
-        ole_json_string(&w, "folder", folder);
-        ole_json_close(&w);
+        ole_json_object(&w, NULL, J("name", what), J("folder", folder));
     } else {
         printf("%s is in %s\n", what, folder);
     }
 }
 
 static int get(const char *what, ole_download_options *options, bool json) {
-    meter m = {.line = progress_start()};
-    options->callback = show_progress;
-    options->callback_context = &m;
-    catch_interrupts();
+    download_meter m;
+    download_watch(&m, options);
     ole_error error;
     ole_status status = ole_dataset_download(what, options, &error);
     progress_clear(&m.line);
@@ -171,7 +135,7 @@ static int run_get(int argc, char **argv) {
         {"retries", OLE_INTEGER, &download.retries, "N",
          .help = "attempts after a broken connection", .min = 0, .max = 1000},
         {"stall", OLE_INTEGER, &download.stall, "SECONDS",
-         .help = "give up a connection that stays below 1 kB/s for so long", .min = 1,
+         .help = "give up on a connection that stays below 1 kB/s for this long", .min = 1,
          .max = 86400},
         {"max-size", OLE_NUMBER, &most_gigabytes, "GB",
          .help = "size limit of a download and of what it unpacks to", .min = 1e-9, .max = 9e9},
@@ -182,13 +146,13 @@ static int run_get(int argc, char **argv) {
     };
     const arg_command command = {
         .name = "data get",
-        .summary = "downloads a data set, with resume and checksum",
+        .summary = "download a data set, with resume and checksum",
         .example = "  $ ole data get cifar10\n"
                    "  $ ole data get https://example.org/photos.tar.gz --out photos\n",
         .about =
             "Downloads a data set, resumes where an earlier download broke off, checks it and\n"
-            "unpacks archives (tar.gz, zip). Mind the terms that 'ole data list --json' "
-            "names.\n",
+            "unpacks archives (tar.gz, zip). 'ole data list --json' names each set's terms of "
+            "use.\n",
         .positionals = positionals,
         .options = options,
     };
@@ -215,6 +179,7 @@ typedef struct checking {
     ole_json *json; /* NULL: text */
     int bad;        /* files missing or different */
     int unreadable; /* images */
+    bool listed;    /* skipped files: JSON is at the unreadable images */
     progress line;
 } checking;
 
@@ -223,40 +188,42 @@ static void report_file(void *context, const ole_file_check *file) {
     if (file->state == OLE_FILE_DIFFERS || file->state == OLE_FILE_MISSING) c->bad++;
     progress_clear(&c->line);
     if (c->json) {
-        ole_json_open(c->json, NULL, '{');
-        ole_json_string(c->json, "name", file->name);
-        ole_json_string(c->json, "state", state_names[file->state]);
-        ole_json_integer(c->json, "bytes", file->size);
-        ole_json_string(c->json, "md5", file->md5);
-        ole_json_close(c->json);
+        ole_json_object(c->json, NULL, J("name", file->name), J("state", state_names[file->state]),
+                        J("bytes", file->size), J("md5", file->md5));
     } else {
         printf("%-10s %s\n", state_names[file->state], file->name);
     }
     progress_wait(&c->line, "next file");
 }
 
-static void report_image(void *context, const char *path, const char *reason) {
-    checking *c = context;
-    c->unreadable++;
+static void report_image(checking *c, const char *state, const char *path, const char *reason) {
     progress_clear(&c->line);
     if (c->json) {
-        ole_json_open(c->json, NULL, '{');
-        ole_json_string(c->json, "file", path);
-        ole_json_string(c->json, "reason", reason);
-        ole_json_close(c->json);
+        ole_json_object(c->json, NULL, J("file", path), J("reason", reason));
     } else {
-        printf("%-10s ", "unreadable");
+        printf("%-10s ", state);
         print_name(stdout, path);
         printf(": %s\n", reason);
     }
 }
 
-static bool is_known(const char *name) {
-    size_t count, length = strcspn(name, ":");
-    const ole_known_dataset *sets = ole_known_datasets(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strlen(sets[i].name) == length && memcmp(sets[i].name, name, length) == 0) return true;
-    return false;
+static void report_passed_over(void *context, const char *path, const char *reason) {
+    report_image(context, "skipped", path, reason);
+}
+
+/* From the list of skipped files to that of the unreadable images. */
+static void begin_unreadable(checking *c) {
+    if (!c->json || c->listed) return;
+    ole_json_close(c->json);
+    ole_json_open(c->json, "unreadable", '[');
+    c->listed = true;
+}
+
+static void report_unreadable(void *context, const char *path, const char *reason) {
+    checking *c = context;
+    c->unreadable++;
+    begin_unreadable(c);
+    report_image(c, "unreadable", path, reason);
 }
 
 /* Height and width of the samples; 0 where the files of a folder differ and no size is requested.
@@ -287,30 +254,19 @@ static void print_contents(const ole_dataset_info *info, bool resized) {
     printf("\n");
 }
 
-static void json_range(ole_json *json, const char *key, int least, int most) {
-    ole_json_open(json, key, '[');
-    ole_json_integer(json, NULL, least);
-    ole_json_integer(json, NULL, most);
-    ole_json_close(json);
-}
-
 static void json_contents(ole_json *json, const ole_dataset_info *info, bool resized) {
     int height, width;
     find_size(info, resized, &height, &width);
-    ole_json_integer(json, "train", info->count[OLE_SPLIT_TRAIN]);
-    ole_json_integer(json, "test", info->count[OLE_SPLIT_TEST]);
-    ole_json_integer(json, "classes", info->classes);
-    ole_json_open(json, "shape", '[');
-    ole_json_integer(json, NULL, info->channels);
-    ole_json_number(json, NULL, height > 0 ? height : NAN);
-    ole_json_number(json, NULL, width > 0 ? width : NAN);
-    ole_json_close(json);
-    if (info->sizes.most_height > 0) {
-        json_range(json, "heights", info->sizes.least_height, info->sizes.most_height);
-        json_range(json, "widths", info->sizes.least_width, info->sizes.most_width);
+    ole_json_put(json, J("train", info->count[OLE_SPLIT_TRAIN]),
+                 J("test", info->count[OLE_SPLIT_TEST]), J("classes", info->classes));
+    const double shape[] = {info->channels, height > 0 ? height : NAN, width > 0 ? width : NAN};
+    ole_json_numbers(json, "shape", shape, 3);
+    const ole_image_sizes *s = &info->sizes;
+    if (s->most_height > 0) {
+        ole_json_integers(json, "heights", (const int64_t[]){s->least_height, s->most_height}, 2);
+        ole_json_integers(json, "widths", (const int64_t[]){s->least_width, s->most_width}, 2);
     }
-    ole_json_integer(json, "skipped", info->skipped);
-    ole_json_integer(json, "passed_over", info->passed_over);
+    ole_json_put(json, J("skipped", info->skipped), J("passed_over", info->passed_over));
 }
 
 static int fail_different(const char *name, int files) {
@@ -318,10 +274,11 @@ static int fail_different(const char *name, int files) {
     const char *folder = name[length] ? name + length + 1 : "";
     bool system = strncmp(folder, "/usr/", 5) == 0 || access(folder, W_OK) != 0;
     if (system) folder = ""; /* what a package has installed is not ours to replace */
-    return fail_command("data check",
-                        "%s: %d file%s not as published; this fetches %s: ole data get %.*s%s%s%s",
-                        name, files, files == 1 ? " is" : "s are", files == 1 ? "it" : "them",
-                        length, name, *folder ? " --out '" : "", folder, *folder ? "'" : "");
+    return fail_command(
+        "data check",
+        "%s: %d file%s not as published; to download %s again: ole data get %.*s%s%s%s", name,
+        files, files == 1 ? " is" : "s are", files == 1 ? "it" : "them", length, name,
+        *folder ? " --out '" : "", folder, *folder ? "'" : "");
 }
 
 /* Files against what is published, then the whole set through its reader. Images without a
@@ -336,20 +293,21 @@ static int check(const char *name, const ole_dataset_options *given, bool json) 
     ole_dataset *set = NULL;
     ole_status status = OLE_OK;
     if (json) {
-        ole_json_init(&w, stdout, 2);
-        ole_json_open(&w, NULL, '{');
+        w = ole_json_begin(stdout, 2, '{');
         ole_json_string(&w, "name", name);
         ole_json_open(&w, "files", '[');
     }
     progress_wait(&c.line, "first file");
-    if (is_known(name)) status = ole_dataset_check(name, report_file, &c, &error);
+    if (known_dataset(name)) status = ole_dataset_check(name, report_file, &c, &error);
     if (json) ole_json_close(&w);
-    if (json) ole_json_open(&w, "unreadable", '[');
+    if (json) ole_json_open(&w, "other_files", '[');
     progress_wait(&c.line, "reading");
-    options.bad_image = report_image;
+    options.passed_over = report_passed_over;
+    options.bad_image = report_unreadable;
     options.bad_image_context = &c;
     if (status == OLE_OK) status = ole_dataset_open(&set, name, &options, &error);
     progress_clear(&c.line);
+    begin_unreadable(&c);
     if (json) ole_json_close(&w);
     if (status == OLE_OK && json) json_contents(&w, ole_dataset_get_info(set), resized);
     if (status == OLE_OK && !json) print_contents(ole_dataset_get_info(set), resized);
@@ -382,26 +340,26 @@ static int run_check(int argc, char **argv) {
          .help = "image folders: scale to NxN pixels (default: keep their size)", .min = 1,
          .max = 4096},
         {"skip-bad", OLE_SWITCH, .to = &set.skip_bad,
-         .help = "image folders: unreadable images are no error"},
+         .help = "image folders: do not fail on unreadable images"},
         JSON_OPTION(&json),
         {0},
     };
     const arg_command command = {
         .name = "data check",
-        .summary = "compares a data set with what its authors publish, and reads all of it",
+        .summary = "compare a data set with what its authors publish, and read all of it",
         .example = "  $ ole data check mnist\n"
                    "  $ ole data check folder:photos\n",
-        .about = "Compares a data set's files with what its authors publish, where that is known,\n"
-                 "and reads all of it. Lists every image that cannot be read, and why.\n",
+        .about =
+            "Compares a data set's files with what its authors publish, where that is known,\n"
+            "and reads all of it. Lists every image that cannot be read, every file of a folder\n"
+            "that is not taken for one, and why.\n",
         .positionals = positionals,
         .options = options,
     };
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
     if (set.resize == 0 || strncmp(name, "folder:", 7) == 0) return check(name, &set, json);
-    fail_command("data check",
-                 "--resize %d is for image folders (folder:PATH): the samples of %s stay as they "
-                 "are; leave it out",
+    fail_command("data check", "--resize %d applies to image folders (folder:PATH) only, not to %s",
                  set.resize, name);
     return EXIT_USAGE;
 }
@@ -410,9 +368,10 @@ static int run_check(int argc, char **argv) {
 
 int run_data(int argc, char **argv) {
     static const arg_action actions[] = {
-        {"list", "the known data sets and where they are", run_list, 0},
-        {"get", "downloads one, with resume and checksum", run_get, 0},
-        {"check", "compares one with what its authors publish, and reads all of it", run_check, 0},
+        {"list", "list the known data sets and where they are", .run = run_list},
+        {"get", "download one, with resume and checksum", .run = run_get},
+        {"check", "compare one with what its authors publish, and read all of it",
+         .run = run_check},
         {0},
     };
     const arg_command command = {
@@ -421,7 +380,7 @@ int run_data(int argc, char **argv) {
         .example = "  $ ole data list\n"
                    "  $ ole data get cifar10\n"
                    "  $ ole data check cifar10\n",
-        .about = "Lists, fetches and checks data sets; 'ole data get --help' and so on explain "
+        .about = "Lists, downloads and checks data sets; 'ole data get --help' and so on explain "
                  "each action.",
         .actions = actions,
     };

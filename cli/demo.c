@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char demo_summary[] = "the first minute: digits with softmax, and with OLE";
+const char demo_summary[] = "try it: digits with softmax alone, and with OLE";
 
 static const char digits_net[] = "C32-MP-C64-MP-FC64", toy_net[] = "FC64(x2)-FC3";
 static const char toy_classes[] = "3,5,8";
@@ -42,7 +42,7 @@ enum { PATH_ROOM = 4200, TEXT = 64 };
 typedef struct row {
     char text[TEXT];
     ole_study_error values[2];
-    int64_t better; /* runs in which OLÉ has the lower error than softmax on the same images */
+    int64_t better; /* lower with OLÉ than softmax on the same images */
 } row;
 
 enum { FIGURES = 5 };
@@ -147,8 +147,9 @@ static bool view_run(demo *d, const experiment *x, const ole_study_run *run, boo
 static double judge_view(demo *d, const ole_run_view *view) {
     ole_evaluation e = {.knn1_error = NAN};
     ole_evaluate(&e, view->model, view->set, OLE_SPLIT_VALIDATION, d->threads, &d->error);
+    double knn1_error = e.knn1_error;
     ole_evaluation_free(&e);
-    return e.knn1_error;
+    return knn1_error;
 }
 
 /* Column `side` of the table: means and deviations over the runs, of which the first is shown; or,
@@ -278,17 +279,18 @@ static void add_headlines(ole_page *page, const row *rows) {
 /* `pairs`: runs of each row; 0: they are not compared one by one. */
 static void add_table(ole_page *page, const row *rows, int count, const experiment *x, int pairs,
                       const char *caption) {
-    const char *const titles[] = {"", x->names[0], x->names[1],
-                                  "runs in which OLÉ has the lower error"};
-    page_table table = {.columns = pairs > 0 ? 4 : 3};
+    const char *const titles[] = {"", x->names[0], x->names[1], "lower with OLÉ"};
+    ole_text_table table = {.columns = pairs > 0 ? 4 : 3, .names = titles};
     for (int i = 0; i < count; i++) {
         char text[TEXT];
-        page_table_print(&table, "%s", rows[i].text);
-        for (int k = 0; k < 2; k++)
-            page_table_print(&table, "%s", value_text(text, rows[i].values[k], ""));
-        if (pairs > 0) page_table_print(&table, "%d of %d", (int)rows[i].better, pairs);
+        ole_text_table_add(&table, "%s", rows[i].text);
+        for (int k = 0; k < 2; k++) {
+            value_text(text, rows[i].values[k], "");
+            ole_text_table_add(&table, "%s", *text ? text : "–");
+        }
+        if (pairs > 0) ole_text_table_add(&table, "%d of %d", (int)rows[i].better, pairs);
     }
-    page_table_add(page, &table, titles, caption);
+    ole_text_table_add_to_page(&table, page, caption);
 }
 
 /* Saves a figure as NAME.svg in --out. */
@@ -300,22 +302,26 @@ static bool save_figure(demo *d, const ole_figure *figure, const char *name) {
 }
 
 /* Draws the features of both losses, as NAME-softmax.svg and NAME-ole.svg and, given a page, on it.
- */
+ * The two histograms have the same axes. */
 static bool draw(demo *d, ole_page *page, const experiment *x, ole_drawing_kind kind,
                  const char *name) {
+    ole_drawing *drawings[2] = {NULL, NULL};
+    ole_figure drawn[2];
     bool good = true;
     for (int i = 0; i < 2 && good; i++) {
-        char file[TEXT];
-        ole_drawing *drawing;
-        if (ole_analysis_draw(&drawing, &x->shown[i].analysis, kind, &d->error) != OLE_OK)
-            return false;
-        ole_figure figure = *ole_drawing_figure(drawing);
-        figure.title = x->names[i];
-        if (page) ole_page_figure(page, &figure, ole_drawing_caption(drawing));
-        snprintf(file, sizeof file, "%s-%s", name, keys[i]);
-        good = save_figure(d, &figure, file);
-        ole_drawing_free(drawing);
+        good = ole_analysis_draw(&drawings[i], &x->shown[i].analysis, kind, &d->error) == OLE_OK;
+        if (good) drawn[i] = *ole_drawing_figure(drawings[i]);
     }
+    if (good) ole_figures_share_y(drawn, 2);
+    for (int i = 0; i < 2 && good; i++) {
+        char file[TEXT];
+        drawn[i].title = x->names[i];
+        if (page) ole_page_figure(page, &drawn[i], ole_drawing_caption(drawings[i]));
+        snprintf(file, sizeof file, "%s-%s", name, keys[i]);
+        good = save_figure(d, &drawn[i], file);
+    }
+    for (int i = 0; i < 2; i++)
+        ole_drawing_free(drawings[i]);
     return good;
 }
 
@@ -376,9 +382,10 @@ static bool add_few(demo *d, ole_page *page) {
 
 static bool add_toy(demo *d, ole_page *page) {
     ole_page_section(page, "Three digits, three features");
-    ole_page_text(page, "The paper's toy: a network with three features for the digits 3, 5 and 8. "
-                        "OLÉ alone pulls each class onto a line through the origin, and turns the "
-                        "lines nearly to right angles.");
+    ole_page_text(page,
+                  "The paper's toy: a network with three features for the digits 3, 5 and 8. "
+                  "OLÉ alone pulls each class towards a line through the origin; in the ideal case "
+                  "the lines meet at right angles.");
     bool good = draw(d, page, &d->toy, OLE_DRAW_SPACE, "toy");
     add_table(page, d->toy.rows, FIGURES, &d->toy, 0,
               "The run with the lowest 1-NN error on a validation set.");
@@ -438,13 +445,9 @@ static void json_experiment(ole_json *w, const char *key, const experiment *x, b
 }
 
 static void print_json(const demo *d) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "seeds", d->seeds);
-    ole_json_integer(&w, "epochs", d->epochs);
-    ole_json_number(&w, "lambda", d->lambda);
-    ole_json_string(&w, "report", d->page);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("seeds", d->seeds), J("epochs", d->epochs), J("lambda", d->lambda),
+                 J("report", d->page));
     json_experiment(&w, "digits", &d->digits, true);
     ole_json_open(&w, "few", '[');
     for (int i = 0; i < FEW; i++) {
@@ -502,7 +505,9 @@ static void print_text(const demo *d) {
         "gains accuracy with few images, and with photos (the paper, STL-10: 28.7 %% to 25.4 %%):\n"
         "ole data get stl10; ole reproduce stl10-cnn5 --seeds 1 (a minute on a GPU, an hour or\n"
         "more on a CPU)\n");
-    printf("\nA page to look at: %s\n", d->page);
+    printf("\n"
+           "Report page: %s\n",
+           d->page);
     if (d->out) printf("Look closer: ole score %s/F-ole.npy %s/L.npy\n", d->out, d->out);
 }
 

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char eval_summary[] = "error, confusion, 1-NN and nearest-subspace error of a model";
+const char eval_summary[] = "measure a model's errors and confusion, by class";
 
 enum { MOST_PAIRS = 5, WIDEST_TABLE = 12 };
 
@@ -38,17 +38,29 @@ static double class_error(const ole_evaluation *e, int truth) {
     return count > 0 ? 100.0 * (double)(count - at(e, truth, truth)) / (double)count : NAN;
 }
 
+/* The mean of the classes' accuracies, in %, and whether their sizes differ. */
+static double balanced_accuracy(const ole_evaluation *e, bool *uneven) {
+    double sum = 0;
+    int64_t classes = 0, size = 0;
+    *uneven = false;
+    for (int c = 0; c < e->classes; c++) {
+        int64_t count = class_count(e, c);
+        if (count == 0) continue;
+        *uneven |= size > 0 && count != size;
+        size = count;
+        sum += 100.0 - class_error(e, c);
+        classes++;
+    }
+    return classes > 0 ? sum / (double)classes : NAN;
+}
+
 /* ---- Printing ----------------------------------------------------------------------------- */
 
 static void json_classes(ole_json *w, const ole_evaluation *e, const char *const *names) {
     ole_json_open(w, "per_class", '[');
-    for (int c = 0; c < e->classes; c++) {
-        ole_json_open(w, NULL, '{');
-        ole_json_string(w, "class", names[c]);
-        ole_json_integer(w, "n", class_count(e, c));
-        ole_json_number(w, "error", class_error(e, c));
-        ole_json_close(w);
-    }
+    for (int c = 0; c < e->classes; c++)
+        ole_json_object(w, NULL, J("class", names[c]), J("n", class_count(e, c)),
+                        J("error", class_error(e, c)));
     ole_json_close(w);
     ole_json_open(w, "confusion", '[');
     for (int c = 0; c < e->classes; c++) {
@@ -61,13 +73,11 @@ static void json_classes(ole_json *w, const ole_evaluation *e, const char *const
 }
 
 static void print_json(const model_and_data *s, const ole_evaluation *e, const char *out) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "n", e->count);
-    ole_json_number(&w, "error", e->error);
-    ole_json_number(&w, "knn1_error", e->knn1_error);
-    ole_json_number(&w, "subspace_error", e->subspace_error);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("n", e->count), J("error", e->error), J("knn1_error", e->knn1_error),
+                 J("subspace_error", e->subspace_error));
+    bool uneven;
+    ole_json_number(&w, "balanced_accuracy", e->confusion ? balanced_accuracy(e, &uneven) : NAN);
     if (e->confusion) {
         json_classes(&w, e, ole_model_get_info(s->model)->class_names);
     } else {
@@ -86,7 +96,7 @@ static void print_error(const char *name, double percent) {
 static void print_classes(const ole_evaluation *e, const char *const *names) {
     bool table = e->classes <= WIDEST_TABLE;
     printf("\n%-16s %8s %9s%s\n", "class", "samples", "error",
-           table ? "   taken for each class, in their order" : "");
+           table ? "   predicted as each class, in the same order" : "");
     for (int c = 0; c < e->classes; c++) {
         char percent[32] = "";
         if (class_count(e, c) > 0) snprintf(percent, sizeof percent, "%.2f %%", class_error(e, c));
@@ -127,6 +137,9 @@ static void print_text(const model_and_data *s, const ole_evaluation *e, const c
     const char *const *names = ole_model_get_info(s->model)->class_names;
     printf("%-24s %" PRId64 "\n", "samples", e->count);
     print_error("error", e->error);
+    bool uneven = false;
+    double balanced = e->confusion ? balanced_accuracy(e, &uneven) : NAN;
+    if (uneven) print_error("balanced accuracy", balanced);
     print_error("1-NN error (cosine)", e->knn1_error);
     print_error("nearest-subspace error", e->subspace_error);
     if (out) print_lines("%-24s %s\n", "predictions", out);
@@ -139,7 +152,7 @@ static void print_text(const model_and_data *s, const ole_evaluation *e, const c
 
 /* One line per sample: its file, or its number in the split, and what the model makes of it. */
 static int write_predictions(const model_and_data *s, const ole_prediction *each,
-                             const char *path) {
+                             const char *out_path) {
     const ole_dataset_info *set = ole_dataset_get_info(s->set);
     const char *const *names = ole_model_get_info(s->model)->class_names;
     ole_split split = (ole_split)s->split;
@@ -148,7 +161,8 @@ static int write_predictions(const model_and_data *s, const ole_prediction *each
     FILE *out = memory.file;
     fputs("file,true,predicted,score,runner-up\n", out);
     for (int64_t i = 0; i < set->count[split]; i++) {
-        const char *file = ole_dataset_file_name(s->set, split, i);
+        char path[PATH_MAX];
+        const char *file = sample_path(s, split, i, path);
         if (file)
             print_csv_name(out, file);
         else
@@ -161,11 +175,7 @@ static int write_predictions(const model_and_data *s, const ole_prediction *each
         if (each[i].runner_up[0] >= 0) print_csv_name(out, names[each[i].runner_up[0]]);
         fputc('\n', out);
     }
-    char *text = ole_memory_file_close(&memory);
-    int code = text ? put_text("eval", path, text, memory.size)
-                    : fail_command("eval", "out of memory for the predictions");
-    free(text);
-    return code;
+    return put_memory("eval", out_path, &memory);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
@@ -192,9 +202,8 @@ static int evaluate(model_and_data *s, const char *out, bool json) {
     free(each);
     if (status != OLE_OK || code == EXIT_INTERRUPTED) return code;
     if (!e.confusion)
-        fprintf(stderr,
-                "ole eval: the model was trained with OLE alone, without a classifier: error "
-                "and confusion are omitted; 1-NN and nearest subspace compare features\n");
+        fprintf(stderr, "ole eval: the model has no trained classifier: error and confusion are "
+                        "omitted; 1-NN and nearest subspace compare features\n");
     if (e.by_order)
         tell_command("eval",
                      "warning: the model knows none of %s's class names; classes are matched by "
@@ -221,7 +230,7 @@ int run_eval(int argc, char **argv) {
         .summary = eval_summary,
         .example = "  $ ole eval runs/first\n"
                    "  $ ole eval runs/first folder:more --out predictions.csv\n",
-        .about = "Runs a part of a data set through a model. 1-NN and nearest subspace compare\n"
+        .about = "Evaluates a model on a part of a data set. 1-NN and nearest subspace compare\n"
                  "features with those of the training set.\n",
         .positionals = positionals,
         .last_optional = true,

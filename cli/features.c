@@ -4,6 +4,7 @@
  */
 #include "commands.h"
 #include "common/common.h"
+#include "common/download.h"
 #include "common/image_files.h"
 #include "common/model_and_data.h"
 #include "common/outputs.h"
@@ -13,7 +14,6 @@
 #include "base/utf8.h"
 #include "formats/input.h"
 #include "formats/json.h"
-#include <ole/npy.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char features_summary[] = "deep features and class names of data or images, as .npy files";
+const char features_summary[] = "write deep features and class names as .npy files";
 
 /* What there is to write. */
 typedef struct table {
@@ -99,17 +99,24 @@ static void print_npy(FILE *out, const table *t) {
 
 static void print_labels(FILE *out, const table *t, const char *path) {
     size_t length = strlen(path);
-    if (length < 4 || strcmp(path + length - 4, ".txt") != 0) {
+    const char *end = length < 4 ? "" : path + length - 4;
+    bool lines = strcmp(end, ".txt") == 0, cells = strcmp(end, ".csv") == 0;
+    if (!lines && !cells) {
         print_npy(out, t);
         return;
     }
-    for (int64_t i = 0; i < t->rows; i++)
-        fprintf(out, "%s\n", name_of(t, i));
+    if (cells) fputs("label\n", out);
+    for (int64_t i = 0; i < t->rows; i++) {
+        if (cells)
+            print_csv_name(out, name_of(t, i));
+        else
+            fputs(name_of(t, i), out);
+        fputc('\n', out);
+    }
 }
 
 /* Both files or none: the labels replace the old ones last, when the features are there. */
 static ole_status write_both(const table *t, const char *const out[2], ole_error *error) {
-    const int64_t shape[2] = {t->rows, t->dim};
     ole_memory_file memory;
     ole_atomic_file file = {.fd = -1};
     if (ole_memory_file_open(&memory)) print_labels(memory.file, t, out[1]);
@@ -117,7 +124,8 @@ static ole_status write_both(const table *t, const char *const out[2], ole_error
     ole_status status = labels ? ole_atomic_file_begin(&file, out[1], error) : OLE_ERROR_MEMORY;
     if (!labels && error) snprintf(error->message, sizeof error->message, "out of memory");
     if (status == OLE_OK) status = ole_atomic_file_write(&file, labels, memory.size, error);
-    if (status == OLE_OK) status = ole_npy_write(out[0], OLE_F32, 2, shape, t->features, error);
+    if (status == OLE_OK)
+        status = write_array(out[0], OLE_F32, t->rows, t->dim, t->features, "f", error);
     if (status == OLE_OK) status = ole_atomic_file_commit(&file, error);
     ole_atomic_file_abort(&file);
     free(labels);
@@ -193,9 +201,8 @@ static bool add_file(void *context, const char *path) {
 }
 
 static int take_files(table *t, model_and_data *s, const char *const *words, int count) {
-    ole_error error;
-    if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
-        return fail_command("features", "%s", error.message);
+    int code = open_model("features", s->model_path, s->threads, &s->model);
+    if (code != EXIT_DONE) return code;
     const ole_model_info *info = ole_model_get_info(s->model);
     size_t size = (size_t)info->channels * (size_t)info->height * (size_t)info->width;
     t->dim = info->features;
@@ -220,20 +227,17 @@ static void report(const table *t, const char *const out[2], bool json) {
     }
     ole_json w;
     ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "n", t->rows);
-    ole_json_integer(&w, "d", t->dim);
-    ole_json_string(&w, "features", out[0]);
-    ole_json_string(&w, "labels", out[1]);
-    ole_json_close(&w);
+    ole_json_object(&w, NULL, J("n", t->rows), J("d", t->dim), J("features", out[0]),
+                    J("labels", out[1]));
 }
 
 /* Whether the words are files: a data set has a name, or one and a colon. */
 static bool are_files(const char *const *words, int count) {
     struct stat about;
     char file[PATH_MAX]; /* of data.npz:name */
-    if (count == 1) ole_input_file(words[0], file);
-    return count > 1 || (count == 1 && (strcmp(words[0], "-") == 0 || stat(file, &about) == 0));
+    if (count != 1) return count > 1;
+    ole_input_file(words[0], file);
+    return strcmp(words[0], "-") == 0 || stat(file, &about) == 0;
 }
 
 static int extract(model_and_data *s, const char *const *words, int count, const char *const out[2],
@@ -241,7 +245,7 @@ static int extract(model_and_data *s, const char *const *words, int count, const
     bool files = are_files(words, count);
     s->data = count > 0 && !files ? words[0] : NULL;
     table t = {0};
-    if (!spares_inputs("features", out, 2, &s->model_path, 1) ||
+    if (!takes_array("features", out[0]) || !spares_inputs("features", out, 2, &s->model_path, 1) ||
         !spares_inputs("features", out, 2, words, count))
         return EXIT_USAGE;
     int code = files ? take_files(&t, s, words, count) : model_and_data_open(s, "features");
@@ -276,9 +280,8 @@ int run_features(int argc, char **argv) {
     ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
     model_and_data_init(&s, positionals, options);
     positionals[1] = (arg_positional){"DATA|IMAGE", words,
-                                      "NAME[:PATH]; or image files, folders of them, X.npy: "
-                                      "each row, or - for names on stdin (default: the data of "
-                                      "the run)"};
+                                      "NAME[:PATH]; or image files, folders of them, X.npy (each "
+                                      "row), or - for names on stdin (default: the run's data)"};
     options[MODEL_AND_DATA_OPTIONS] = (ole_option){"out",
                                                    OLE_PAIR,
                                                    out,
@@ -294,7 +297,7 @@ int run_features(int argc, char **argv) {
         .about = "Writes the input of a model's classifier for each sample of a part of a data\n"
                  "set, float32 [rows, dimensions], and the name of its class: as text in .npy\n"
                  "('<U') or in .txt, one per line; as int64 where the classes are called 0, 1,\n"
-                 "2... Of image files, the names of the files; of arrays, FILE:ROW.\n",
+                 "2... For image files it writes their names, for arrays FILE:ROW.\n",
         .positionals = positionals,
         .last_optional = true,
         .many = &count,

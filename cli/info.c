@@ -2,7 +2,6 @@
  * cli/info.c - `ole info`: what this build and this machine offer.
  */
 #include "commands.h"
-#include "common/common.h"
 
 #include "formats/json.h"
 #ifdef OLE_TRAIN
@@ -12,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char info_summary[] = "version, build options, devices, libraries found";
+const char info_summary[] = "show version, build options, devices and libraries";
 
 enum { MAX_ROWS = 64 };
 
@@ -38,9 +37,7 @@ int run_info(int argc, char **argv) {
     count += ole_train_info(rows + count, MAX_ROWS - count);
 #endif
     if (json) {
-        ole_json w;
-        ole_json_init(&w, stdout, 2);
-        ole_json_open(&w, NULL, '{');
+        ole_json w = ole_json_begin(stdout, 2, '{');
         for (size_t i = 0; i < count; i++)
             ole_json_string(&w, rows[i].name, rows[i].value);
         ole_json_close(&w);

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 const arg_action ole_commands[] = {
-#define ROW(name, traits) {#name, name##_summary, run_##name, traits},
+#define ROW(name, heading, traits) {#name, name##_summary, run_##name, traits, heading},
     COMMANDS(ROW)
 #undef ROW
         {0},
@@ -39,8 +39,11 @@ static int print_usage(void) {
     printf("%s\n"
            "Orthogonal low-rank embeddings: features that are orthogonal between classes.\n\n",
            program_examples);
-    for (const arg_action *c = ole_commands; c->name; c++)
-        printf("  %-10s %s\n", c->name, c->summary);
+    for (const arg_action *c = ole_commands; c->name; c++) {
+        bool starts = c == ole_commands || strcmp(c->heading, c[-1].heading) != 0;
+        if (starts) printf("%s%s:\n", c == ole_commands ? "" : "\n", c->heading);
+        printf("  %-12s%s\n", c->name, c->summary);
+    }
     printf("\n'ole COMMAND --help' explains a command; 'ole --version' prints the version.\n");
     return EXIT_DONE;
 }

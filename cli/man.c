@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char man_summary[] = "the manual pages";
+const char man_summary[] = "print the manual pages";
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
@@ -65,14 +65,16 @@ static void put_entry(const char *name, const char *help) {
     put_words(help);
 }
 
+static void put_heading(const char *heading) {
+    fprintf(page, ".SS ");
+    put_all(heading);
+    fputc('\n', page);
+}
+
 /* "-c, --config FILE.yaml": flags in bold, the value in italics. */
 static void put_option(const ole_option *o) {
     char left[ARG_LEFT], help[ARG_HELP];
-    if (o->heading) {
-        fprintf(page, ".SS ");
-        put_all(o->heading);
-        fputc('\n', page);
-    }
+    if (o->heading) put_heading(o->heading);
     args_option_text(o, left, help);
     const char *value = o->value ? left + strlen(left) - strlen(o->value) : left + strlen(left);
     fprintf(page, ".TP\n\\fB");
@@ -92,10 +94,10 @@ static const struct {
     const char *name, *help;
     unsigned with; /* RANKS, LONG_WORK or one of the above */
 } variables[] = {
-    {"OLE_DATA", "the folder that data sets are searched in first, and downloaded into", DATA},
+    {"OLE_DATA", "the first folder to search for data sets, and the one for downloads", DATA},
     {"XDG_CACHE_HOME",
      "replaces ~/.cache, where data sets and the GPU's algorithm choices are kept", DATA},
-    {"CURL_CA_BUNDLE", "certificates to check https servers with, instead of the system's", DATA},
+    {"CURL_CA_BUNDLE", "certificates for checking https servers, instead of the system's", DATA},
     {"OLE_CPU",
      "the highest instruction set that CPU code may use: generic, avx2, avx512, avx512_bf16 or amx",
      LONG_WORK},
@@ -103,7 +105,7 @@ static const struct {
      LONG_WORK},
     {"OLE_CACHE", "where the GPU's algorithm choices are kept", DEVICE},
     {"OLE_CUDA_MODULE", "libole_cuda.so, where it is not beside libole.so", DEVICE},
-    {"OLE_MEMORY_CHECK", "off: trains even where less memory seems to be left than needed", RANKS},
+    {"OLE_MEMORY_CHECK", "off: train even if less memory seems to be free than needed", RANKS},
     {"OLE_MPI_MODULE", "libole_mpi.so, where it is not beside libole.so", RANKS},
     {"OLE_NCCL", "the NCCL library file, or off", RANKS},
     {"OLE_RANK_SILENCE", "seconds after which a silent process counts as lost (default 20)", RANKS},
@@ -144,7 +146,7 @@ static void put_exit_status(void) {
     put_entry("0", "done");
     put_entry("1", "failed; the message says what happened");
     put_entry("2", "the command line is wrong");
-    put_entry("130", "interrupted, as by Ctrl-C; what had been saved is whole");
+    put_entry("130", "interrupted, as by Ctrl-C; everything saved is intact");
 }
 
 /* "ole train" as the name of its page, "ole-train". */
@@ -236,8 +238,11 @@ static void put_page(const arg_command *command, int argc, char **argv) {
     fprintf(page, ".SH DESCRIPTION\n");
     put_words(command->about);
     put_entries("", command->positionals);
-    for (const arg_action *a = command->actions; a && a->name; a++)
+    const char *heading = "";
+    for (const arg_action *a = command->actions; a && a->name; a++) {
+        if (a->heading && strcmp(a->heading, heading) != 0) put_heading(heading = a->heading);
         put_entry(a->name, a->summary);
+    }
     put_examples(command->example);
     fprintf(page, ".SH OPTIONS\n");
     for (const ole_option *o = command->options; o && o->name; o++)
@@ -294,12 +299,9 @@ static bool write_page(const char *folder, const arg_action *a, const char *acti
     if (!ole_memory_file_open(&memory)) return fail_command("man", "out of memory") == EXIT_DONE;
     page = memory.file;
     put_any_page(a, action);
-    char *text = ole_memory_file_close(&memory);
     snprintf(path, sizeof path, "%s/ole%s%s%s%s.1", folder, a ? "-" : "", a ? a->name : "",
              action ? "-" : "", action ? action : "");
-    bool good = text && put_text("man", path, text, memory.size) == EXIT_DONE;
-    free(text);
-    return good;
+    return put_memory("man", path, &memory) == EXIT_DONE;
 }
 
 /* The actions of the command whose table was read last; an arg_reader. */
@@ -345,7 +347,8 @@ int run_man(int argc, char **argv) {
     int code, count = 0;
     if (!words) return fail_command("man", "out of memory");
     const arg_positional positionals[] = {
-        {"COMMAND", words, "a command, as train or data get; without one, the page of ole itself"},
+        {"COMMAND", words,
+         "a command, such as train or data get; without one, the page of ole itself"},
         {0}};
     const ole_option options[] = {
         {"out", OLE_TEXT, &folder, "FOLDER", .help = "write every page into this folder"}, {0}};

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char net_summary[] = "layers, shapes, weights, FLOP and memory of a network";
+const char net_summary[] = "list a network's layers, shapes, weights, FLOP and memory";
 
 typedef struct arguments {
     const char *net;   /* NULL: all named ones */
@@ -67,10 +67,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 
 static void write_totals(ole_json *w, const ole_net *net) {
     ole_net_sums sums = ole_net_totals(net);
-    ole_json_integer(w, "features", sums.features);
-    ole_json_integer(w, "weights", sums.weights);
-    ole_json_integer(w, "flop", sums.flop);
-    ole_json_integer(w, "activations", sums.activations);
+    ole_json_put(w, J("features", sums.features), J("weights", sums.weights), J("flop", sums.flop),
+                 J("activations", sums.activations));
 }
 
 /* ---- One net ------------------------------------------------------------------------------ */
@@ -86,27 +84,21 @@ static const char *notation_of(const arguments *a) {
 }
 
 static void print_json(const arguments *a, const ole_net *net) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_string(&w, "net", a->net);
-    ole_json_string(&w, "notation", notation_of(a));
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("net", a->net), J("notation", notation_of(a)));
     json_shape(&w, "input", a->shape[0], a->shape[1], a->shape[2]);
     ole_json_integer(&w, "classes", a->classes);
     write_totals(&w, net);
-    ole_json_integer(&w, "batch_size", a->batch_size);
-    ole_json_integer(&w, "activation_bytes", batch_bytes(a, ole_net_totals(net).activations));
+    ole_json_put(&w, J("batch_size", a->batch_size),
+                 J("activation_bytes", batch_bytes(a, ole_net_totals(net).activations)));
     ole_json_open(&w, "layers", '[');
     for (int i = 0; i < ole_net_layers(net); i++) {
         ole_net_layer layer = ole_net_get_layer(net, i);
         ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "name", layer.name);
-        ole_json_string(&w, "kind", layer.kind);
-        ole_json_integer(&w, "token", layer.token);
+        ole_json_put(&w, J("name", layer.name), J("kind", layer.kind), J("token", layer.token));
         json_shape(&w, "output", layer.channels, layer.height, layer.width);
-        ole_json_integer(&w, "weights", layer.weights);
-        ole_json_integer(&w, "flop", layer.flop);
-        ole_json_integer(&w, "activations", layer.activations);
+        ole_json_put(&w, J("weights", layer.weights), J("flop", layer.flop),
+                     J("activations", layer.activations));
         ole_json_close(&w);
     }
     ole_json_close(&w);
@@ -167,8 +159,7 @@ static int show(const arguments *a) {
 
 static void list_json(ole_json *w, const char *name, const int shape[3], const ole_net *net) {
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "net", name);
-    ole_json_string(w, "notation", ole_net_notation(name));
+    ole_json_put(w, J("net", name), J("notation", ole_net_notation(name)));
     json_shape(w, "input", shape[0], shape[1], shape[2]);
     if (net) write_totals(w, net);
     ole_json_close(w);

@@ -8,24 +8,33 @@
 #include "base/memory_file.h"
 #include "commands.h"
 #include "common/common.h"
+#include "common/download.h"
 #include "common/model_and_data.h"
 #include "common/outputs.h"
 #include "common/progress.h"
+#include "novelty_features.h"
 #include "novelty_report.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char novelty_summary[] = "what a model does not know: threshold, AUROC, calibration";
+const char novelty_summary[] = "find what a model does not know, and the threshold for it";
 
 typedef struct arguments {
-    const char *model;
+    const char *model; /* NULL: of features */
+    const char *test, *save;
+    int method;
+    double lambda, weight_decay;
     const char *data[2];    /* known (NULL: of the run), novel (NULL: none) */
     const char *classes[2]; /* of them; NULL: see above */
     double keep;            /* share of the known validation samples */
     data_flags flags;       /* of the known set, whose classes are chosen here */
-    int known_split, novel_split, score;
+    const char *score_name;
+    ole_score score;
+    int known_split, novel_split;
     double temperature;
     bool no_store, json;
     const char *scores; /* a .csv file */
@@ -44,21 +53,65 @@ typedef struct subjects {
 
 /* ---- The command line --------------------------------------------------------------------- */
 
+/* Flags that belong to a model, or to features without one. */
+static bool check_mode(const arguments *a, int *code) {
+    *code = EXIT_USAGE;
+    const struct {
+        const char *flag;
+        bool given, of_model;
+    } flags[] = {
+        {"test", a->test, false},
+        {"save", a->save, false},
+        {"method", a->method != OLE_EMBED_LINEAR, false},
+        {"lambda", !isnan(a->lambda), false},
+        {"weight-decay", !isnan(a->weight_decay), false},
+        {"known-classes", a->classes[0], true},
+        {"novel-classes", a->classes[1], true},
+        {"val-split", a->flags.has_validation, true},
+        {"seed", a->flags.has_seed, true},
+        {"test-share", a->flags.has_test_share, true},
+        {"known-split", a->known_split != OLE_SPLIT_TEST, true},
+        {"novel-split", a->novel_split != 0, true},
+        {"no-store", a->no_store, true},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].given && flags[i].of_model != (a->model != NULL)) {
+            fail_command("novelty", "--%s works only %s MODEL", flags[i].flag,
+                         flags[i].of_model ? "with a" : "without a");
+            return false;
+        }
+    if (!a->model && !a->data[0])
+        fail_command("novelty", "MODEL is missing, or features without one: --known X.npy,y.npy; "
+                                "see 'ole novelty --help'");
+    else if (a->method == OLE_EMBED_MLP + 1 && a->save)
+        fail_command("novelty", "--save needs a map: --method none has none");
+    else
+        return true;
+    return false;
+}
+
 static bool parse(arguments *a, int argc, char **argv, int *code) {
-    *a = (arguments){.known_split = OLE_SPLIT_TEST,
-                     .score = OLE_SCORE_SOFTMAX,
+    *a = (arguments){.method = OLE_EMBED_LINEAR,
+                     .lambda = NAN,
+                     .weight_decay = NAN,
+                     .known_split = OLE_SPLIT_TEST,
+                     .score_name = "auto",
                      .flags = {.classes = "", .samples_per_class = -1},
                      .keep = 0.95,
                      .threads = default_threads()};
     const arg_positional positionals[] = {
-        {"MODEL", &a->model, "a .safetensors file or a run folder"},
+        {"MODEL", &a->model, MODEL_HELP},
         {0},
     };
     const ole_option options[] = {
         {"known", OLE_TEXT, &a->data[0], "DATA", .heading = "Data",
-         .help = "data with the model's classes (default: those of the run)"},
+         .help = "data with the model's classes (default: the run's); without MODEL, features and "
+                 "labels, as X.npy,y.npy"},
         {"novel", OLE_TEXT, &a->data[1], "DATA",
-         .help = "data with other classes, to test with (default: none)"},
+         .help = "data with other classes, to test with (default: none); without MODEL, "
+                 "features, as X.npy"},
+        {"test", OLE_TEXT, &a->test, "X.npy,y.npy",
+         .help = "known features to test on, without MODEL (default: a fifth of --known)"},
         {"known-classes", OLE_TEXT, &a->classes[0], "A,B,...",
          .help = "the model's classes in the known data (default: matched by name)"},
         {"novel-classes", OLE_TEXT, &a->classes[1], "A,B,...",
@@ -73,20 +126,31 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"novel-split", OLE_CHOICE, &a->novel_split, "all|train|test",
          .help = "part of the novel data to test on"},
         {"test-share", OLE_SHARE, &a->flags.test_share, "20%", .given = &a->flags.has_test_share,
-         .help = "share held out for the test, if the data have no test set (default: as in the "
+         .help = "share held out for testing, if the data have no test set (default: as in the "
                  "run, or 20%)"},
         {"skip-bad", OLE_SWITCH, .to = &a->flags.skip_bad,
          .help = "skip unreadable images of a folder"},
         {"keep", OLE_SHARE, &a->keep, "95%", .heading = "Threshold", .max = 1,
          .flags = OLE_NOT_ZERO,
          .help = "share of the known validation samples above the threshold"},
-        {"score", OLE_CHOICE, &a->score, "softmax|calibrated|residual|cosine|energy",
-         .help = "score whose threshold is stored", .min = OLE_SCORE_SOFTMAX},
+        {"score", OLE_TEXT, &a->score_name, "NAME",
+         .help = "score whose threshold is stored: softmax, calibrated, residual, cosine, "
+                 "energy, gen, knn, vim, mahalanobis, relative, fdbd, nci, neco; auto: chosen "
+                 "without novel samples"},
         {"temperature", OLE_NUMBER, &a->temperature, "X",
          .help = "temperature of the softmax; fit: on the validation split, 1: as trained",
          .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},
         {"no-store", OLE_SWITCH, .to = &a->no_store,
          .help = "do not store the threshold in the model"},
+        {"method", OLE_CHOICE, &a->method, "linear|mlp|none", .heading = "Without MODEL",
+         .help = "map of the features; none: as they are", .min = OLE_EMBED_LINEAR},
+        {"lambda", OLE_NUMBER, &a->lambda, "X", .help = "weight of OLE (default: chosen)",
+         .max = 1e6, .special = "auto", .special_value = NAN},
+        {"weight-decay", OLE_NUMBER, &a->weight_decay, "X",
+         .help = "L2 penalty of the map (default: chosen)", .max = 1e6, .special = "auto",
+         .special_value = NAN},
+        {"save", OLE_TEXT, &a->save, "MODEL.safetensors",
+         .help = "write map, classifier, score and threshold as a model"},
         {"scores", OLE_TEXT, &a->scores, "FILE.csv", .heading = "Output",
          .help = "write the score of every sample"},
         FIGURE_OPTIONS(&a->figures),
@@ -100,16 +164,25 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .example = "  $ ole train digits --classes 0,1,2,3,4,5,6 --val-split 20% \\\n"
                    "        --net C16-MP-FC32 --out runs/seven\n"
                    "  $ ole novelty runs/seven --novel digits\n"
-                   "  $ ole predict runs/seven eight.png        # unknown\n",
+                   "  $ ole predict runs/seven eight.png        # unknown\n"
+                   "  $ ole novelty --known X.npy,y.npy --save model.safetensors\n",
         .about =
             "Finds the threshold that keeps 95% of the known validation samples and stores it\n"
             "in the model for 'ole predict'. Novel samples serve for testing only: how many\n"
-            "would pass for known ones, and which score tells them best? A temperature,\n"
-            "fitted on the validation samples, turns scores into probabilities.\n",
+            "would pass for known ones? A temperature, fitted on the validation samples,\n"
+            "turns scores into probabilities.\n"
+            "\n"
+            "Which score to use is decided without novel samples: the known classes are split\n"
+            "into five groups, and each group is left out of a fit and plays the novel one.\n"
+            "Without MODEL, features of any model will do: a map and a classifier are fitted\n"
+            "to the known ones.\n",
         .positionals = positionals,
+        .none_will_do = true,
         .options = options,
     };
-    return args_parse(&command, argc, argv, code);
+    if (!args_parse(&command, argc, argv, code)) return false;
+    *code = EXIT_USAGE;
+    return novelty_parse_score("novelty", a->score_name, &a->score) && check_mode(a, code);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------ */
@@ -230,20 +303,33 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
 }
 
 static void warn_of_one_class(const arguments *a, const ole_model_info *model) {
-    ole_score score = (ole_score)a->score;
+    ole_score score = a->score;
     if (model->classes > 1 || (score != OLE_SCORE_SOFTMAX && score != OLE_SCORE_CALIBRATED)) return;
     fprintf(stderr,
-            "ole novelty: warning: a model of one class gives everything the %s score 1; use "
-            "--score residual, cosine or energy\n",
+            "ole novelty: warning: with a single class the %s score is always 1; use --score "
+            "residual, cosine or energy\n",
             ole_score_name(score));
 }
 
+/* Where nothing is held out, the known samples are shared out: src/model/novelty.c. */
+static void tell_halves(const arguments *a, const subjects *s) {
+    static const char *const parts[] = {"training", "test", "validation"};
+    const ole_dataset_info *known = ole_dataset_get_info(s->set[0]);
+    if (known->count[OLE_SPLIT_VALIDATION] > 0) return;
+    tell_command("novelty",
+                 "no samples were held out: half of the %" PRId64 " %s samples set the threshold, "
+                 "the others test it",
+                 known->count[a->known_split], parts[a->known_split]);
+    if (a->known_split == OLE_SPLIT_TRAIN)
+        tell_command("novelty", "warning: the model was trained on them; the threshold will be too "
+                                "high");
+}
+
 static int open_subjects(arguments *a, subjects *s) {
-    ole_error error;
-    if (ole_model_load(&s->model, a->model, a->threads, &error) != OLE_OK)
-        return fail_command("novelty", "%s", error.message);
     ole_dataset_options options;
-    int code = trained_data_open(&s->run, "novelty", a->model, a->data[0], &a->flags, &options);
+    int code = open_model("novelty", a->model, a->threads, &s->model);
+    if (code == EXIT_DONE)
+        code = trained_data_open(&s->run, "novelty", a->model, a->data[0], &a->flags, &options);
     if (code != EXIT_DONE) return code;
     a->data[0] = s->run.data;
     trained_data_warn(&s->run, "novelty", &options, a->known_split == OLE_SPLIT_TEST, true);
@@ -254,6 +340,7 @@ static int open_subjects(arguments *a, subjects *s) {
     code = open_known(a, s, &options);
     if (code != EXIT_DONE) return code;
     trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
+    tell_halves(a, s);
     if (!a->data[1]) return EXIT_DONE;
     fit_folder(&options, a->data[1], info);
     return open_novel(a, s, &options);
@@ -279,6 +366,7 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     options.known_split = (ole_split)a->known_split;
     options.novel_all = a->novel_split == 0;
     options.novel_split = a->novel_split == 2 ? OLE_SPLIT_TEST : OLE_SPLIT_TRAIN;
+    options.choose = a->score == OLE_SCORE_NONE;
     options.threads = a->threads;
     options.callback = progress_images;
     options.callback_context = &line;
@@ -289,7 +377,7 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
     progress_clear(&line);
     if (status != OLE_OK) return fail_command("novelty", "%s", error.message);
     if (!n->interrupted) return EXIT_DONE;
-    return end_interrupted("novelty", "the model's file is as it was");
+    return end_interrupted("novelty", "the model file is unchanged");
 }
 
 /* Writes all files, the model last: it changes only if the rest went well.  Prints in any case. */
@@ -297,7 +385,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     novelty_report r = {.result = n,
                         .model = ole_model_get_info(s->model),
                         .set = {ole_dataset_get_info(s->set[0]), ole_dataset_get_info(s->set[1])},
-                        .score = (ole_score)a->score,
+                        .score = a->score != OLE_SCORE_NONE ? a->score : n->choice.score,
                         .path = a->model,
                         .temperature_given = a->temperature > 0.0};
     ole_error error;
@@ -309,24 +397,59 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
         r.stored = false;
     }
     trained_data_tell(&s->run, "novelty", &a->flags);
+    if (n->choice.groups > 0)
+        fprintf(stderr,
+                "ole novelty: warning: the network has seen all classes, so the AUROCs behind the "
+                "choice of a score are too high; only the classifier was fitted again\n");
     if (n->after.ece > n->before.ece)
         fprintf(stderr,
-                "ole novelty: warning: the temperature %.4g makes the calibration worse: its error "
-                "is %.2f %%, and %.2f %% without; --temperature 1 leaves the scores as trained\n",
+                "ole novelty: warning: the temperature %.4g makes the calibration worse (error "
+                "%.2f %%, without it %.2f %%); --temperature 1 keeps the scores as trained\n",
                 n->after.temperature, 100.0 * n->after.ece, 100.0 * n->before.ece);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
     if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 20);
     return code;
 }
 
+static int novelty_without_model(const arguments *a) {
+    novelty_features f = {.known = a->data[0],
+                          .test = a->test,
+                          .novel = a->data[1],
+                          .save = a->save,
+                          .scores = a->scores,
+                          .score = a->score,
+                          .json = a->json,
+                          .figures = a->figures};
+    ole_embed_options_init(&f.embed);
+    f.embed.method = a->method == OLE_EMBED_MLP + 1 ? OLE_EMBED_NONE : (ole_embed_method)a->method;
+    f.embed.lambda = a->lambda;
+    f.embed.weight_decay = a->weight_decay;
+    ole_novelty_options_init(&f.options);
+    f.options.keep = a->keep;
+    f.options.temperature = a->temperature;
+    f.options.threads = a->threads;
+    return novelty_features_run(&f);
+}
+
 int run_novelty(int argc, char **argv) {
     arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
+    if (!a.model) {
+        const char *const written[] = {a.save, a.scores, a.figures.page};
+        if (!outputs_ready("novelty", written, 3, a.figures.folder)) return EXIT_FAILED;
+        return novelty_without_model(&a);
+    }
     const char *const inputs[] = {a.model, a.data[0], a.data[1]};
     const char *const outputs[] = {a.scores, a.figures.page};
     if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return EXIT_USAGE;
     if (!outputs_ready("novelty", outputs, 2, a.figures.folder)) return EXIT_FAILED;
+    if (is_on_hub(a.model) && !a.no_store) {
+        fail_command("novelty",
+                     "%s: a threshold cannot be stored in a model on a hub; pass --no-store",
+                     a.model);
+        return EXIT_USAGE;
+    }
     subjects s = {0};
     code = open_subjects(&a, &s);
     ole_novelty n = {0};

@@ -11,18 +11,14 @@
 #include "common/outputs.h"
 
 #include "formats/json.h"
+#include "report/model_page.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BARS = 40, CELL = 24 };
-
-static const char *const titles[OLE_SCORES] = {"softmax", "softmax, calibrated",
-                                               "residual to class subspace", "cosine to class",
-                                               "energy (log-sum-exp)"};
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
@@ -34,12 +30,12 @@ static const char *cell_text(char text[CELL], const char *format, double value) 
 }
 
 static void print_scores(const ole_novelty *n) {
-    printf("\n%-10s %6s %6s %6s %8s %10s %8s %8s %8s\n", "score", "AUROC", "AUPR", "AUPR-n",
+    printf("\n%-11s %6s %6s %6s %8s %10s %8s %8s %8s\n", "score", "AUROC", "AUPR", "AUPR-n",
            "FPR95", "threshold", "kept", "right", "accepted");
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
         char text[5][CELL];
-        printf("%-10s %6s %6s %6s %8s %10.4g %6.1f %% %6.1f %% %8s\n", ole_score_name(s->score),
+        printf("%-11s %6s %6s %6s %8s %10.4g %6.1f %% %6.1f %% %8s\n", ole_score_name(s->score),
                cell_text(text[0], "%.4f", s->roc.auroc),
                cell_text(text[1], "%.4f", s->roc.ap_positive),
                cell_text(text[2], "%.4f", s->roc.ap_negative),
@@ -60,102 +56,134 @@ static ole_score best_score(const ole_novelty *n) {
 
 static const char *temperature_note(const novelty_report *r) {
     if (r->temperature_given) return " (given)";
-    if (r->model->classes < 2) return " (not fitted: of one class every score is 1)";
+    if (r->model->classes < 2) return " (not fitted: with one class every score is 1)";
     if (!r->result->temperature_fitted)
         return " (not fitted: no better than chance on the validation samples)";
     return r->result->validation_accuracy == 100.0
-               ? " (no mistake among the validation samples: by their number)"
+               ? " (no mistakes among the validation samples; set by their number)"
                : "";
+}
+
+/* Without novel samples: groups of known classes that played them. */
+void novelty_print_choice(const ole_novelty_choice *c) {
+    if (c->score == OLE_SCORE_NONE) return;
+    if (c->groups == 0) {
+        printf("score by default: %s; choosing one takes three classes with two samples each\n\n",
+               ole_score_name(c->score));
+        return;
+    }
+    printf("AUROC of held-out known samples against known classes left out of the fit:\n\n%-11s "
+           "%6s",
+           "score", "mean");
+    for (int g = 0; g < c->groups; g++)
+        printf("  group %d", g + 1);
+    printf("\n");
+    for (int s = 0; s < OLE_SCORES; s++) {
+        printf("%-11s %6.4f", ole_score_name((ole_score)(s + 1)), c->mean[s]);
+        for (int g = 0; g < c->groups; g++)
+            printf(" %8.4f", c->auroc[s][g]);
+        printf("\n");
+    }
+    printf("\nchosen without novel samples: %s%s\n\n", ole_score_name(c->score),
+           c->map_refitted ? "" : " (the network has seen all classes: the AUROCs are too high)");
 }
 
 void novelty_print_text(const novelty_report *r) {
     const ole_novelty *n = r->result;
-    printf("%-20s %" PRId64 " known, %" PRId64 " novel; the threshold from %" PRId64
-           " for validation\n",
-           "samples", n->known_count, n->novel_count, n->validation_count);
-    printf("%-20s %.2f %% of the known\n", "accuracy", n->accuracy);
+    printf("%-20s %" PRId64 " known%s, %" PRId64 " novel; the threshold from %" PRId64 "%s\n",
+           "samples", n->known_count, r->of_features && !r->tested ? " (held out)" : "",
+           n->novel_count, n->validation_count, r->of_features ? " held out" : " for validation");
+    printf("%-20s %.2f %% of the known samples\n", "accuracy", n->accuracy);
     printf("%-20s %.4g%s\n", "temperature", n->after.temperature, temperature_note(r));
     printf("%-20s %.2f %%, before scaling %.2f %%\n", "calibration error", 100.0 * n->after.ece,
            100.0 * n->before.ece);
     print_scores(n);
+    novelty_print_choice(&n->choice);
     ole_score best = best_score(n);
     if (best != OLE_SCORE_NONE)
-        printf("best on these novel samples: %s, AUROC %.4f%s%s\n", ole_score_name(best),
-               n->score[best - 1].roc.auroc, best != r->score ? "; store it with --score " : "",
-               best != r->score ? ole_score_name(best) : "");
+        printf("best on these novel samples: %s, AUROC %.4f; %s: %.4f\n", ole_score_name(best),
+               n->score[best - 1].roc.auroc, ole_score_name(r->score),
+               n->score[r->score - 1].roc.auroc);
     if (r->stored)
         printf("%s: unknown under %.4g (%s)\n", r->path, ole_novelty_get(n, r->score)->threshold,
                ole_score_name(r->score));
 }
 
-/* ---- JSON --------------------------------------------------------------------------------- */
-
-static void json_column(ole_json *w, const char *key, const double *values, int64_t count) {
-    ole_json_open(w, key, '[');
-    for (int64_t i = 0; i < count; i++)
-        ole_json_number(w, NULL, values[i]);
-    ole_json_close(w);
+bool novelty_parse_score(const char *command, const char *name, ole_score *score) {
+    *score = OLE_SCORE_NONE;
+    if (strcmp(name, "auto") == 0) return true;
+    if (ole_score_parse(name, score) && *score != OLE_SCORE_NONE) return true;
+    char names[256];
+    size_t used = 0;
+    for (int i = 1; i <= OLE_SCORES && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 1 ? ", " : "",
+                                 ole_score_name((ole_score)i));
+    fail_command(command, "--score '%s': expected one of %s", name, names);
+    return false;
 }
+
+/* ---- JSON --------------------------------------------------------------------------------- */
 
 static void json_calibration(ole_json *w, const char *key, const ole_calibration *c) {
     ole_json_open(w, key, '{');
-    ole_json_number(w, "temperature", c->temperature);
-    ole_json_number(w, "ece", c->ece);
-    ole_json_number(w, "nll", c->nll);
-    ole_json_open(w, "count", '[');
-    for (int b = 0; b < OLE_CALIBRATION_BINS; b++)
-        ole_json_integer(w, NULL, c->count[b]);
-    ole_json_close(w);
-    json_column(w, "score", c->score, OLE_CALIBRATION_BINS);
-    json_column(w, "accuracy", c->accuracy, OLE_CALIBRATION_BINS);
+    ole_json_put(w, J("temperature", c->temperature), J("ece", c->ece), J("nll", c->nll));
+    ole_json_integers(w, "count", c->count, OLE_CALIBRATION_BINS);
+    ole_json_numbers(w, "score", c->score, OLE_CALIBRATION_BINS);
+    ole_json_numbers(w, "accuracy", c->accuracy, OLE_CALIBRATION_BINS);
     ole_json_close(w);
 }
 
 static void json_score(ole_json *w, const ole_novelty_score *s) {
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "score", ole_score_name(s->score));
-    ole_json_number(w, "auroc", s->roc.auroc);
-    ole_json_number(w, "aupr_known", s->roc.ap_positive);
-    ole_json_number(w, "aupr_novel", s->roc.ap_negative);
-    ole_json_number(w, "fpr95", s->roc.fpr95);
-    ole_json_number(w, "threshold", s->threshold);
-    ole_json_number(w, "kept", s->kept);
-    ole_json_number(w, "accuracy", s->accuracy);
-    ole_json_number(w, "accepted", s->accepted);
+    ole_json_put(w, J("score", ole_score_name(s->score)), J("auroc", s->roc.auroc),
+                 J("aupr_known", s->roc.ap_positive), J("aupr_novel", s->roc.ap_negative),
+                 J("fpr95", s->roc.fpr95), J("threshold", s->threshold), J("kept", s->kept),
+                 J("accuracy", s->accuracy), J("accepted", s->accepted));
     double x[CURVE_POINTS], y[CURVE_POINTS];
     const ole_series curve =
         thin_curve(NULL, s->roc.points, s->roc.fpr, s->accuracy_at, x, y); /* the paper's Fig. 6 */
     ole_json_open(w, "curve", '{');
-    json_column(w, "novel_accepted", curve.x, curve.count);
-    json_column(w, "known_accuracy", curve.y, curve.count);
+    ole_json_numbers(w, "novel_accepted", curve.x, curve.count);
+    ole_json_numbers(w, "known_accuracy", curve.y, curve.count);
+    ole_json_close(w);
+    ole_json_close(w);
+}
+
+void novelty_json_choice(ole_json *w, const ole_novelty_choice *c) {
+    ole_json_open(w, "choice", '{');
+    ole_json_put(w, J("score", ole_score_name(c->score)), J("groups", c->groups),
+                 J("map_refitted", c->map_refitted), J("rows", c->rows),
+                 J("held_out", c->held_out));
+    ole_json_open(w, "auroc", '{');
+    for (int s = 0; s < OLE_SCORES && c->groups > 0; s++) {
+        ole_json_open(w, ole_score_name((ole_score)(s + 1)), '{');
+        ole_json_number(w, "mean", c->mean[s]);
+        ole_json_numbers(w, "groups", c->auroc[s], c->groups);
+        ole_json_close(w);
+    }
     ole_json_close(w);
     ole_json_close(w);
 }
 
 void novelty_print_json(const novelty_report *r) {
     const ole_novelty *n = r->result;
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "validation", n->validation_count);
-    ole_json_integer(&w, "known", n->known_count);
-    ole_json_integer(&w, "novel", n->novel_count);
-    ole_json_number(&w, "accuracy", n->accuracy);
-    ole_json_number(&w, "validation_accuracy", n->validation_accuracy);
-    ole_json_number(&w, "temperature", n->after.temperature);
-    ole_json_bool(&w, "temperature_fitted", n->temperature_fitted);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("validation", n->validation_count), J("known", n->known_count),
+                 J("novel", n->novel_count), J("accuracy", n->accuracy),
+                 J("validation_accuracy", n->validation_accuracy),
+                 J("temperature", n->after.temperature),
+                 J("temperature_fitted", n->temperature_fitted));
     json_calibration(&w, "before", &n->before);
     json_calibration(&w, "after", &n->after);
     ole_json_open(&w, "scores", '[');
     for (int i = 0; i < OLE_SCORES; i++)
         json_score(&w, &n->score[i]);
     ole_json_close(&w);
-    ole_json_string(&w, "recommended", ole_score_name(best_score(n)));
-    ole_json_open(&w, "stored", '{');
-    ole_json_string(&w, "score", r->stored ? ole_score_name(r->score) : "none");
-    ole_json_number(&w, "threshold",
-                    r->stored ? ole_novelty_get(n, r->score)->threshold : (double)NAN);
-    ole_json_close(&w);
+    novelty_json_choice(&w, &n->choice);
+    ole_json_string(&w, "best", ole_score_name(best_score(n)));
+    ole_json_object(
+        &w, "stored", J("score", r->stored ? ole_score_name(r->score) : "none"),
+        J("threshold", r->stored ? ole_novelty_get(n, r->score)->threshold : (double)NAN));
     ole_json_close(&w);
 }
 
@@ -187,46 +215,66 @@ int novelty_write_scores(const novelty_report *r, const char *path) {
     fputc('\n', out);
     print_samples(out, r, false);
     print_samples(out, r, true);
-    char *text = ole_memory_file_close(&memory);
-    int code = text ? put_text("novelty", path, text, memory.size)
-                    : fail_command("novelty", "out of memory for the scores");
-    free(text);
-    return code;
+    return put_memory("novelty", path, &memory);
 }
 
 /* ---- Figures ------------------------------------------------------------------------------ */
 
-static void draw_curves(figure_output *p, const ole_novelty *n) {
-    ole_series series[OLE_SCORES];
-    double x[OLE_SCORES][CURVE_POINTS], y[OLE_SCORES][CURVE_POINTS];
-    for (int i = 0; i < OLE_SCORES; i++) {
-        const ole_novelty_score *s = &n->score[i];
-        series[i] = thin_curve(titles[i], s->roc.points, s->roc.fpr, s->accuracy_at, x[i], y[i]);
+/* The curves of the score in use, of softmax, and of the best others. */
+enum { CURVES = 6 };
+
+static int choose_curves(const novelty_report *r, int chosen[CURVES]) {
+    const ole_novelty *n = r->result;
+    bool taken[OLE_SCORES] = {false};
+    int count = 0;
+    chosen[count++] = (int)r->score - 1;
+    taken[r->score - 1] = true;
+    if (!taken[OLE_SCORE_SOFTMAX - 1]) chosen[count++] = OLE_SCORE_SOFTMAX - 1;
+    taken[OLE_SCORE_SOFTMAX - 1] = true;
+    while (count < CURVES) {
+        int best = -1;
+        for (int i = 0; i < OLE_SCORES; i++)
+            if (!taken[i] && (best < 0 || n->score[i].roc.auroc > n->score[best].roc.auroc))
+                best = i;
+        taken[best] = true;
+        chosen[count++] = best;
+    }
+    return count;
+}
+
+/* Where the axis of accuracy begins: at the curves' lowest point beyond 5 % of the novel samples,
+ * in tens.  The strictest thresholds keep no sample, so that each curve begins at 0. */
+static double lowest_accuracy(const ole_series *series, int count) {
+    double lowest = 90.0;
+    for (int i = 0; i < count; i++)
+        for (int64_t k = 0; k < series[i].count; k++)
+            if (series[i].x[k] >= 0.05) lowest = fmin(lowest, series[i].y[k]);
+    return 10.0 * floor(lowest / 10.0);
+}
+
+static void draw_curves(figure_output *p, const novelty_report *r) {
+    ole_series series[CURVES];
+    double x[CURVES][CURVE_POINTS], y[CURVES][CURVE_POINTS];
+    int chosen[CURVES], count = choose_curves(r, chosen);
+    for (int i = 0; i < count; i++) {
+        const ole_novelty_score *s = &r->result->score[chosen[i]];
+        series[i] = thin_curve(ole_score_name(s->score), s->roc.points, s->roc.fpr, s->accuracy_at,
+                               x[i], y[i]);
     }
     ole_figure figure;
     ole_figure_init(&figure);
     figure.title = "Accuracy on the known against novel samples accepted";
     figure.x_label = "share of novel samples accepted";
     figure.y_label = "known samples accepted and right, %";
-    figure.x_min = figure.y_min = 0.0;
+    figure.x_min = 0.0;
     figure.x_max = 1.0;
+    figure.y_min = lowest_accuracy(series, count);
     figure.y_max = 100.0;
     figure.series = series;
-    figure.series_count = OLE_SCORES;
-    figure_output_add(
-        p, &figure, "novelty",
-        "Each point is a threshold on the score: samples under it are called unknown. Up "
-        "and to the left is better.");
-}
-
-/* Shares of the scores in bars from `low` to `high`. */
-static void fill_bars(const double *scores, int64_t count, double low, double high, double *bars) {
-    memset(bars, 0, BARS * sizeof *bars);
-    for (int64_t i = 0; i < count; i++) {
-        double place = high > low ? BARS * (scores[i] - low) / (high - low) : 0.0;
-        int bar = place < 0.0 ? 0 : place >= BARS ? BARS - 1 : (int)place;
-        bars[bar] += 1.0 / (double)count;
-    }
+    figure.series_count = count;
+    figure_output_add(p, &figure, "novelty",
+                      "Each point is a threshold on the score: samples below it are called "
+                      "unknown. Up and to the left is better.");
 }
 
 static void draw_histogram(figure_output *p, const novelty_report *r, int which) {
@@ -238,24 +286,21 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
             low = fmin(low, (novel ? s->novel : s->known)[i]);
             high = fmax(high, (novel ? s->novel : s->known)[i]);
         }
-    if (s->score != OLE_SCORE_ENERGY) {
-        low = s->score == OLE_SCORE_COSINE ? fmin(low, 0.0) : 0.0;
+    if (s->score <= OLE_SCORE_RESIDUAL || s->score == OLE_SCORE_NECO) { /* a share */
+        low = 0.0;
         high = 1.0;
     }
-    for (int i = 0; i <= BARS; i++)
-        edges[i] = low + (high - low) * i / BARS;
-    fill_bars(s->known, n->known_count, low, high, bars[0]);
-    fill_bars(s->novel, n->novel_count, low, high, bars[1]);
-    const ole_series series[2] = {{.name = "known", .count = BARS, .x = edges, .y = bars[0]},
-                                  {.name = "novel", .count = BARS, .x = edges, .y = bars[1]}};
-    char title[96], name[64], caption[256], accepted[64] = "";
+    const ole_series series[2] = {
+        share_bars("known", n->known_count, s->known, low, high, BARS, edges, bars[0]),
+        share_bars("novel", n->novel_count, s->novel, low, high, BARS, edges, bars[1])};
+    char title[128], name[64], caption[256], accepted[64] = "";
     bool novel = n->novel_count > 0;
-    snprintf(title, sizeof title, "%s: %s", novel ? "Known and novel" : "Known", titles[which]);
+    snprintf(title, sizeof title, "%s: %s", novel ? "Known and novel" : "Known",
+             ole_score_title(s->score));
     snprintf(name, sizeof name, "scores-%s", ole_score_name(s->score));
     if (novel) snprintf(accepted, sizeof accepted, " and %.1f %% of the novel", s->accepted);
     snprintf(caption, sizeof caption, "%.1f %% of the known%s samples reach the threshold %.4g.%s",
-             s->kept, accepted, s->threshold,
-             s->score == best_score(n) ? " Recommended: it tells these novel samples best." : "");
+             s->kept, accepted, s->threshold, s->score == r->score ? " This score is used." : "");
     ole_figure figure;
     ole_figure_init(&figure);
     figure.kind = OLE_FIGURE_HISTOGRAM;
@@ -300,25 +345,31 @@ static void draw_reliability(figure_output *p, const ole_novelty *n) {
     figure_output_add(p, &figure, "reliability", caption);
 }
 
-static void add_table(ole_page *page, const ole_novelty *n) {
-    static const char *const names[] = {"score",       "AUROC",           "AUPR, known",
-                                        "AUPR, novel", "FPR at 95 % TPR", "threshold",
-                                        "known kept",  "kept, right",     "novel accepted"};
-    page_table table = {.columns = sizeof names / sizeof *names};
+static void add_table(ole_page *page, const novelty_report *r) {
+    const ole_novelty *n = r->result;
+    static const char *const names[] = {"score",       "threshold",      "known kept",
+                                        "kept, right", "novel accepted", "AUROC",
+                                        "AUPR, known", "AUPR, novel",    "FPR at 95 % TPR"};
+    bool novel = n->novel_count > 0;
+    ole_text_table table = {.columns = novel ? sizeof names / sizeof *names : 4, .names = names};
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
-        char text[5][CELL];
-        page_table_print(&table, s->score == best_score(n) ? "%s (recommended)" : "%s", titles[i]);
-        page_table_print(&table, "%s", cell_text(text[0], "%.4f", s->roc.auroc));
-        page_table_print(&table, "%s", cell_text(text[1], "%.4f", s->roc.ap_positive));
-        page_table_print(&table, "%s", cell_text(text[2], "%.4f", s->roc.ap_negative));
-        page_table_print(&table, "%s", cell_text(text[3], "%.1f %%", 100.0 * s->roc.fpr95));
-        page_table_print(&table, "%.4f", s->threshold);
-        page_table_print(&table, "%.1f %%", s->kept);
-        page_table_print(&table, "%.1f %%", s->accuracy);
-        page_table_print(&table, "%s", cell_text(text[4], "%.1f %%", s->accepted));
+        ole_text_table_add(&table, "%s%s", ole_score_title(s->score),
+                           s->score == r->score ? " (used)" : "");
+        ole_text_table_add(&table, "%.4g", s->threshold);
+        ole_text_table_add(&table, "%.1f %%", s->kept);
+        ole_text_table_add(&table, "%.1f %%", s->accuracy);
+        if (!novel) continue;
+        ole_text_table_add(&table, "%.1f %%", s->accepted);
+        ole_text_table_add(&table, "%.4f", s->roc.auroc);
+        ole_text_table_add(&table, "%.4f", s->roc.ap_positive);
+        ole_text_table_add(&table, "%.4f", s->roc.ap_negative);
+        ole_text_table_add(&table, "%.1f %%", 100.0 * s->roc.fpr95);
     }
-    page_table_add(page, &table, names, "The scores side by side");
+    ole_text_table_add_to_page(&table, page,
+                               novel ? "The scores side by side."
+                                     : "The scores side by side. --novel tests them on other "
+                                       "samples.");
 }
 
 int novelty_draw(const novelty_report *r, const figure_options *options) {
@@ -332,11 +383,11 @@ int novelty_draw(const novelty_report *r, const figure_options *options) {
     bool novel = n->novel_count > 0;
     if (novel) {
         snprintf(value, sizeof value, "%.4f", s->roc.auroc);
-        ole_page_headline(p.page, "AUROC", value, titles[r->score - 1]);
+        ole_page_headline(p.page, "AUROC", value, ole_score_title(r->score));
         ole_score best = best_score(n);
         snprintf(note, sizeof note, "AUROC %.4f on these novel samples",
                  n->score[best - 1].roc.auroc);
-        ole_page_headline(p.page, "recommended score", ole_score_name(best), note);
+        ole_page_headline(p.page, "best here", ole_score_name(best), note);
     }
     snprintf(value, sizeof value, "%.1f %%", novel ? s->accepted : s->kept);
     snprintf(note, sizeof note, novel ? "while %.1f %% of the known ones are kept" : "of the known",
@@ -346,8 +397,9 @@ int novelty_draw(const novelty_report *r, const figure_options *options) {
     snprintf(note, sizeof note, "%.2f %% before scaling", 100.0 * n->before.ece);
     ole_page_headline(p.page, "calibration error", value, note);
     ole_page_section(p.page, novel ? "Known against novel" : "Thresholds");
-    if (novel) draw_curves(&p, n);
-    add_table(p.page, n);
+    if (novel) draw_curves(&p, r);
+    add_table(p.page, r);
+    if (n->choice.groups > 0) ole_page_add_choice(p.page, &n->choice);
     ole_page_section(p.page, "Scores");
     for (int i = 0; i < OLE_SCORES; i++)
         draw_histogram(&p, r, i);

@@ -5,6 +5,7 @@
 
 #include "common/figure_output.h"
 
+#include "formats/json.h"
 #include <ole/train/novelty.h>
 
 typedef struct novelty_report {
@@ -12,14 +13,22 @@ typedef struct novelty_report {
     const ole_model_info *model;
     const ole_dataset_info *set[2]; /* known, novel */
     ole_score score;                /* whose threshold is stored */
-    const char *path;               /* of the model */
+    const char *path;               /* of the model; NULL: none */
+    bool of_features, tested;       /* without a network; on test rows, not on held-out ones */
     bool stored, temperature_given;
 } novelty_report;
 
 void novelty_print_text(const novelty_report *report);
 void novelty_print_json(const novelty_report *report);
 
-/* A .csv file, one line a sample. The exit code. */
+/* How a score was chosen without novel samples. */
+void novelty_print_choice(const ole_novelty_choice *choice);
+void novelty_json_choice(ole_json *w, const ole_novelty_choice *choice);
+
+/* "auto" is OLE_SCORE_NONE; false for an unknown name, which it reports. */
+bool novelty_parse_score(const char *command, const char *name, ole_score *score);
+
+/* A .csv file, one line per sample. The exit code. */
 int novelty_write_scores(const novelty_report *report, const char *path);
 
 /* Figures and page, where they are wanted. The exit code. */

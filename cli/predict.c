@@ -4,19 +4,20 @@
  */
 #include "commands.h"
 #include "common/common.h"
+#include "common/download.h"
 #include "common/image_files.h"
 #include "common/model_and_data.h"
 
 #include "formats/input.h"
 #include "formats/json.h"
+#include <ole/npy.h>
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-const char predict_summary[] = "label, score and runners-up of images or vectors";
+const char predict_summary[] = "label images or vectors, or answer unknown";
 
 typedef struct predicting {
     model_and_data from;
@@ -31,15 +32,15 @@ typedef struct predicting {
 
 static bool parse(predicting *p, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
-        {"MODEL", &p->from.model_path, "a .safetensors file or a run folder"},
+        {"MODEL", &p->from.model_path, MODEL_HELP},
         {"FILE", p->words,
-         "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy, .npz or .csv: "
-         "each row, or - for names on stdin, one per line (default: the test set of the run)"},
+         "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy, .npz or .csv "
+         "(each row), or - for names on stdin, one per line (default: the run's test set)"},
         {0},
     };
     const ole_option options[] = {
         {"threshold", OLE_NUMBER, &p->threshold, "X",
-         .help = "score, as printed, under which a sample is unknown; 0: none is (default: the "
+         .help = "score, as printed, below which a sample is unknown; 0: never (default: the "
                  "model's threshold)",
          .min = 0, .max = 1},
         THREADS_OPTION(&p->from.threads),
@@ -53,8 +54,8 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
                    "  $ find . -name '*.jpg' | ole predict runs/first -\n"
                    "  $ ole predict runs/vectors X.npy\n",
         .about = "Prints the class of each sample, the score (0 to 1) and the next best classes;\n"
-                 "'unknown' under the threshold that training or 'ole novelty' has stored in\n"
-                 "the model.\n",
+                 "'unknown' below the threshold that training or 'ole novelty' stored in the\n"
+                 "model.\n",
         .positionals = positionals,
         .last_optional = true,
         .many = &p->count,
@@ -73,14 +74,14 @@ static void print_text(const ole_model_info *info, const char *path, int64_t row
                        const ole_prediction *p) {
     if (path) print_name(stdout, path);
     if (row >= 0) printf(path ? ", row %" PRId64 : "sample %" PRId64, row);
+    bool unknown = p->label < 0; /* then the score is that of the nearest class */
     printf(": ");
     print_name(stdout, label_of(info, p));
-    printf(" %.3f", p->score);
-    bool unknown = p->label < 0;
     if (unknown) {
         printf(" (");
         print_name(stdout, info->class_names[p->best]);
     }
+    printf(" %.3f", p->score);
     for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++) {
         printf(i || unknown ? ", " : " (");
         print_name(stdout, info->class_names[p->runner_up[i]]);
@@ -90,10 +91,7 @@ static void print_text(const ole_model_info *info, const char *path, int64_t row
 }
 
 static void json_class(ole_json *w, const ole_model_info *info, int label, double score) {
-    ole_json_open(w, NULL, '{');
-    ole_json_string(w, "label", info->class_names[label]);
-    ole_json_number(w, "score", score);
-    ole_json_close(w);
+    ole_json_object(w, NULL, J("label", info->class_names[label]), J("score", score));
 }
 
 /* With what decides whether the sample is known: --threshold goes before the model's. */
@@ -102,15 +100,13 @@ static void print_json(ole_json *w, const ole_model_info *info, const char *path
     ole_json_open(w, NULL, '{');
     if (path) ole_json_string(w, row < 0 ? "image" : "file", path);
     if (row >= 0) ole_json_integer(w, path ? "row" : "sample", row);
-    ole_json_string(w, "label", label_of(info, p));
-    ole_json_bool(w, "known", p->label >= 0);
-    ole_json_number(w, "score", p->score);
+    ole_json_put(w, J("label", label_of(info, p)), J("known", (bool)(p->label >= 0)),
+                 J("score", p->score));
     ole_score score = given >= 0.0 ? OLE_SCORE_CALIBRATED : info->threshold_score;
-    if (score != OLE_SCORE_NONE) {
-        ole_json_string(w, "threshold_score", ole_score_name(score));
-        ole_json_number(w, "known_score", given >= 0.0 ? p->score : p->known_score);
-        ole_json_number(w, "threshold", given >= 0.0 ? given : info->threshold);
-    }
+    if (score != OLE_SCORE_NONE)
+        ole_json_put(w, J("threshold_score", ole_score_name(score)),
+                     J("known_score", given >= 0.0 ? p->score : p->known_score),
+                     J("threshold", given >= 0.0 ? given : info->threshold));
     ole_json_open(w, "classes", '[');
     json_class(w, info, p->best, p->score);
     for (int i = 0; i < OLE_RUNNERS_UP && p->runner_up[i] >= 0; i++)
@@ -138,11 +134,39 @@ static bool takes_arrays(const predicting *a) {
     return info->height == 1 && info->width == 1;
 }
 
+/* float32 rows of a model of vectors, where they lie in the file. False: not such a file, or the
+ * model's numbers of dimensions differ; `predicted` tells whether anything was done. */
+static bool predict_mapped(predicting *a, const char *path, bool *predicted, ole_error *error) {
+    enum { CHUNK = 8192 };
+    static ole_prediction predictions[CHUNK];
+    const int64_t dim = ole_model_get_info(a->from.model)->channels;
+    ole_npy *file = NULL;
+    *predicted = false;
+    if (ole_features_open(&file, path, NULL, NULL) != OLE_OK) return false;
+    const ole_npy_header *h = ole_npy_get_header(file);
+    const float *rows = h->dtype == OLE_F32 ? ole_npy_data(file) : NULL;
+    bool good = *predicted = rows && h->ndim == 2 && h->shape[1] == dim && h->count > 0;
+    for (int64_t first = 0; good && first < h->shape[0] && !interrupted(); first += CHUNK) {
+        int64_t count = h->shape[0] - first < CHUNK ? h->shape[0] - first : CHUNK;
+        const float *from = rows + first * dim;
+        good = ole_model_predict(a->from.model, from, count, predictions, error) == OLE_OK;
+        for (int64_t i = 0; i < count && good; i++)
+            print(a, path, first + i, &predictions[i]);
+        if (good && h->shape[0] > CHUNK)
+            progress_images(&a->from.line, "rows", first + count, h->shape[0]);
+    }
+    ole_npy_close(file);
+    return good;
+}
+
 /* All rows of an array or a table; the message of a failure is in `error`. */
 static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     int64_t count = 0;
     float *rows;
-    *error = (ole_error){.message = "out of memory"};
+    bool predicted = false;
+    if (takes_arrays(a) && predict_mapped(a, path, &predicted, error)) return true;
+    if (predicted && error->status != OLE_ERROR_DATA) return false;
+    *error = (ole_error){.message = "out of memory"}; /* else the same again, for its message */
     bool good = ole_model_read_npy(a->from.model, path, &rows, &count, error) == OLE_OK;
     ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
     good = p && ole_model_predict(a->from.model, rows, count, p, error) == OLE_OK;
@@ -195,7 +219,8 @@ static bool predict_samples(predicting *a) {
         ole_prediction p;
         good = ole_dataset_sample(set, split, i, sample, &error) == OLE_OK &&
                ole_model_predict(a->from.model, sample, 1, &p, &error) == OLE_OK;
-        const char *file = ole_dataset_file_name(set, split, i);
+        char path[PATH_MAX];
+        const char *file = sample_path(&a->from, split, i, path);
         if (good) print(a, file, file ? -1 : i, &p);
     }
     if (!good) fail_command("predict", "%s", error.message);
@@ -208,9 +233,9 @@ static bool predict_samples(predicting *a) {
 static int predict(predicting *a) {
     if (!ole_model_get_info(a->from.model)->classifier)
         return fail_command("predict",
-                            "%s: trained with OLE alone, without a classifier, so it cannot label "
-                            "samples; train with --loss softmax+ole, or compare features with 'ole "
-                            "features' or 'ole eval'",
+                            "%s: has no trained classifier, so it cannot label samples; train with "
+                            "--loss softmax+ole or fit with --method linear, or compare features "
+                            "with 'ole features' or 'ole eval'",
                             a->from.model_path);
     ole_json_init(&a->w, stdout, 2);
     if (a->json) ole_json_open(&a->w, NULL, '[');
@@ -233,14 +258,11 @@ int run_predict(int argc, char **argv) {
     a.words = calloc((size_t)argc + 1, sizeof *a.words);
     if (!a.words) return fail_command("predict", "out of memory");
     int code;
-    ole_error error;
     if (parse(&a, argc, argv, &code)) {
         if (a.count == 0)
             code = model_and_data_open(&a.from, "predict");
-        else if (ole_model_load(&a.from.model, a.from.model_path, a.from.threads, &error) == OLE_OK)
-            code = EXIT_DONE;
         else
-            code = fail_command("predict", "%s", error.message);
+            code = open_model("predict", a.from.model_path, a.from.threads, &a.from.model);
         if (code == EXIT_DONE) code = predict(&a);
         model_and_data_close(&a.from);
     }

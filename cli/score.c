@@ -16,9 +16,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-const char score_summary[] = "the OLE loss and gradient of features and labels in .npy files";
+const char score_summary[] = "compute the OLE loss and gradient of features and labels";
 
 static const double energy = 0.95; /* of a class, held by the directions compared */
 
@@ -46,9 +45,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     const ole_option options[] = {
         {"grad", OLE_TEXT, &a->gradient, "G.npy", .help = "write the gradient"},
         {"delta-floor", OLE_NUMBER, &a->loss.delta_floor, "X",
-         .help = "floor under each class's nuclear norm", .max = HUGE_VAL},
+         .help = "minimum of each class's nuclear norm", .max = HUGE_VAL},
         {"delta-abs", OLE_NUMBER, &a->loss.delta_abs, "X",
-         .help = "singular values up to X count as zero", .max = HUGE_VAL},
+         .help = "treat singular values up to X as zero", .max = HUGE_VAL},
         {"delta-rel", OLE_NUMBER, &a->loss.delta_rel, "X",
          .help = "the same, relative to the largest one (default auto: 64 epsilon)",
          .max = HUGE_VAL, .special = "auto", .special_value = OLE_DELTA_REL_AUTO},
@@ -65,8 +64,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .name = "score",
         .summary = score_summary,
         .example = "  $ ole score features.npy labels.npy --grad gradient.npy\n",
-        .about = "Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear "
-                 "norm of\nall rows.  It is 0 when the classes are orthogonal to each other.\n",
+        .about =
+            "Prints the OLE loss: the sum of the classes' nuclear norms minus the nuclear norm\n"
+            "of all rows. It is 0 when the classes are orthogonal to each other.\n",
         .positionals = positionals,
         .options = options,
     };
@@ -126,31 +126,22 @@ static ole_status find_extras(const embedding *e, int threads, extras *x, ole_er
 static void print_json(const arguments *a, const embedding *e, const ole_loss_result *r,
                        const extras *x) {
     (void)a;
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_number(&w, "loss", r->value);
-    ole_json_number(&w, "class_term", r->class_term);
-    ole_json_number(&w, "global_norm", r->global_norm);
-    ole_json_integer(&w, "n", r->rows);
-    ole_json_integer(&w, "d", e->dim);
-    ole_json_integer(&w, "classes", r->classes);
-    ole_json_integer(&w, "rank", r->rank);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("loss", r->value), J("class_term", r->class_term),
+                 J("global_norm", r->global_norm), J("n", r->rows), J("d", e->dim),
+                 J("classes", r->classes), J("rank", r->rank));
     ole_json_open(&w, "per_class", '[');
     for (int64_t i = 0; i < r->classes; i++) {
         const ole_loss_class *c = &r->per_class[i];
         ole_json_open(&w, NULL, '{');
         ole_json_integer(&w, "label", c->label);
         if (e->names) ole_json_string(&w, "name", e->names[c->label]);
-        ole_json_integer(&w, "n", c->count);
-        ole_json_number(&w, "norm", c->norm);
-        ole_json_integer(&w, "rank", c->rank);
+        ole_json_put(&w, J("n", c->count), J("norm", c->norm), J("rank", c->rank));
         ole_json_close(&w);
     }
     ole_json_close(&w);
-    ole_json_integer(&w, "ignored", e->rows - r->rows);
-    ole_json_number(&w, "effective_rank", x->rank);
-    ole_json_number(&w, "class_effective_rank", x->class_rank);
+    ole_json_put(&w, J("ignored", e->rows - r->rows), J("effective_rank", x->rank),
+                 J("class_effective_rank", x->class_rank));
     json_overlaps(&w, x->pairs, x->pair_count);
     ole_json_close(&w);
 }
@@ -191,8 +182,8 @@ static void print_text(const arguments *a, const embedding *e, const ole_loss_re
     print_row("classes", "", "%" PRId64, r->classes);
     snprintf(note, sizeof note, "effective rank %.2f", x->rank);
     print_row("rank", note, "%" PRId64, r->rank);
-    snprintf(note, sizeof note, "effective rank %.2f, means over the classes", x->class_rank);
-    print_row("rank of a class", note, "%.6g", mean_rank(r));
+    snprintf(note, sizeof note, "effective rank %.2f, mean over the classes", x->class_rank);
+    print_row("rank per class", note, "%.6g", mean_rank(r));
     print_overlaps(e, x->pairs, x->pair_count);
 }
 
@@ -212,8 +203,8 @@ static int score(const arguments *a, const embedding *e) {
     } else if (evaluate(a, e, gradient, &result, &error) != OLE_OK) {
         code = embedding_fail("score", a->features, &error);
     } else {
-        const int64_t shape[] = {e->rows, e->dim};
-        bool lost = gradient && ole_npy_write(a->gradient, e->dtype, 2, shape, gradient, &error);
+        bool lost = gradient && write_array(a->gradient, e->dtype, e->rows, e->dim, gradient, "g",
+                                            &error) != OLE_OK;
         if (lost) fail_command("score", "%s", error.message);
         extras x = {.line = progress_start()};
         bool found = find_extras(e, a->loss.threads, &x, &error) == OLE_OK;
@@ -231,7 +222,8 @@ int run_score(int argc, char **argv) {
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     const char *const inputs[] = {a.features, a.labels};
-    if (!spares_inputs("score", &a.gradient, 1, inputs, 2)) return EXIT_USAGE;
+    if (!spares_inputs("score", &a.gradient, 1, inputs, 2) || !takes_array("score", a.gradient))
+        return EXIT_USAGE;
     if (!outputs_ready("score", &a.gradient, 1, NULL)) return EXIT_FAILED;
     const embedding_reader reader = {.command = "score", .converts = true, .dtype = a.dtype};
     embedding e;

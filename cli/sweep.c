@@ -2,14 +2,13 @@
  * cli/sweep.c - `ole sweep`: accuracy against samples per class, with and without OLÉ.
  */
 #include "commands.h"
-#include "common/common.h"
 #include "common/study_command.h"
 #include "study/by_kind.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-const char sweep_summary[] = "accuracy against samples per class, softmax against OLE";
+const char sweep_summary[] = "compare softmax and OLE with fewer samples per class";
 
 /* A row for each number of samples and each λ. */
 static void print_result(const ole_study_result *r) {
@@ -20,16 +19,12 @@ static void print_result(const ole_study_result *r) {
     for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
         const ole_study_error test = {100.0 - p->test.mean, p->test.std};
         const ole_study_error near = {100.0 - p->knn1.mean, p->knn1.std};
-        char text[OLE_ERROR_TEXT];
-        ole_text_table_add(&table, "%" PRId64, p->samples);
-        ole_text_table_add(&table, "%g", p->lambda);
-        ole_text_table_add(&table, "%s", ole_study_error_text(test, " %", text));
-        ole_text_table_add(&table, "%s", ole_study_error_text(near, " %", text));
-        ole_text_table_add(&table, "%" PRId64 "%s", p->finished,
+        ole_text_table_row(&table, "%" PRId64 "|%g|%s|%s|%" PRId64 "%s", p->samples, p->lambda,
+                           ole_study_error_text(test, " %").text,
+                           ole_study_error_text(near, " %").text, p->finished,
                            p->diverged ? ", others diverged" : "");
     }
     print_table(&table, widths);
-    ole_text_table_free(&table);
     printf("\n");
 }
 

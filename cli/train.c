@@ -11,8 +11,12 @@
 #include "common/train_flags.h"
 #include "common/trained_data.h"
 
+#include "base/clock.h"
 #include "base/quote.h"
+#include "data/images/image_name.h"
 #include "formats/json.h"
+#include "model/threshold_words.h"
+#include <ole/train/model.h>
 #include <ole/train/report.h>
 #include <ole/train/train.h>
 
@@ -23,11 +27,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char train_summary[] = "trains a network with softmax, OLE or both";
+const char train_summary[] = "train a network with softmax, OLE or both";
 
 /* ---- The command line --------------------------------------------------------------------- */
 
@@ -47,7 +50,7 @@ static bool parse(flags *f, int argc, char **argv, int *code) {
         {"metrics.jsonl", NULL, "a line of JSON per epoch: losses, errors, learning rate, time"},
         {"last.safetensors", NULL, "the weights and what --resume needs"},
         {"best.safetensors", NULL, "the model with the lowest validation error"},
-        {"report.html", NULL, "the page of the run, which follows it while it trains"},
+        {"report.html", NULL, "the run's page, refreshed while it trains"},
         {0},
     };
     ole_option options[TRAIN_FLAGS + 3] = {{0}};
@@ -85,7 +88,7 @@ typedef struct view {
     const char *folder;  /* to be printed when training has begun; NULL: the user chose it */
     int64_t epoch, step; /* where it was stopped */
     const char *out;     /* of the page; NULL: without one */
-    double page_due;     /* when the next page so far may be written, by progress_clock() */
+    double page_due;     /* when the next page so far may be written, by ole_clock() */
     bool has_page;
 } view;
 
@@ -111,14 +114,34 @@ static const char *run_text(const ole_train_progress *p, char out[48]) {
     return out;
 }
 
+/* A line per epoch; on a terminal that is too narrow for all of it, what matters most. */
 static void print_epoch(view *v, const ole_train_progress *p) {
-    char run[48], losses[64], train[40], validation[40], test[40], knn[40];
+    enum { RUN, EPOCH, LOSSES, TRAIN, VALIDATION, TEST, NEAREST, SPEED, PARTS };
+    static const int least[] = {SPEED, TRAIN, LOSSES, RUN}; /* dropped first */
+    char part[PARTS][64] = {{0}};
+    run_text(p, part[RUN]);
+    snprintf(part[EPOCH], sizeof part[EPOCH], "epoch %" PRId64 "/%" PRId64 "  ", p->epoch,
+             p->epochs);
+    losses_text(p, part[LOSSES]);
+    error_text("train", p->train_error, part[TRAIN]);
+    error_text("validation", p->validation_error, part[VALIDATION]);
+    error_text("test", p->test_error, part[TEST]);
+    error_text("1-NN", p->knn1_error, part[NEAREST]);
+    snprintf(part[SPEED], sizeof part[SPEED], "%.0f samples/s", p->images_per_second);
+    size_t length = 0, width = (size_t)progress_width(&v->line);
+    for (int i = 0; i < PARTS; i++)
+        length += strlen(part[i]);
+    for (size_t i = 0; i < sizeof least / sizeof *least && length > width; i++) {
+        length -= strlen(part[least[i]]);
+        part[least[i]][0] = '\0';
+    }
+    char line[PARTS * sizeof part[0]] = "", *end = line;
+    for (int i = 0; i < PARTS; i++)
+        end = stpcpy(end, part[i]);
+    while (end > line && end[-1] == ' ')
+        *--end = '\0';
     progress_clear(&v->line);
-    fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  %s%s%s%s%s%.0f samples/s\n", run_text(p, run),
-            p->epoch, p->epochs, losses_text(p, losses), error_text("train", p->train_error, train),
-            error_text("validation", p->validation_error, validation),
-            error_text("test", p->test_error, test), error_text("1-NN", p->knn1_error, knn),
-            p->images_per_second);
+    fprintf(stderr, "%s\n", line);
 }
 
 /*
@@ -149,10 +172,10 @@ static void write_page_so_far(view *v, int refresh) {
 /* Pages so far take at most a fiftieth of the time; what is over in seconds has none. */
 static void follow(view *v) {
     enum { SHARE = 50 }; /* a pause lasts so many times as long as the page took */
-    double now = progress_clock();
+    double now = ole_clock();
     if (!v->out || now < v->page_due) return;
     write_page_so_far(v, REFRESH);
-    double ended = progress_clock();
+    double ended = ole_clock();
     v->page_due = ended + fmax(PAUSE, SHARE * (ended - now));
 }
 
@@ -163,7 +186,7 @@ static bool show(void *context, const ole_train_progress *p) {
     if (v->quiet) return interrupted();
     if (v->folder) {
         progress_clear(&v->line);
-        tell_command("train", "run folder: %s; --out takes another", v->folder);
+        tell_command("train", "run folder: %s; --out sets another", v->folder);
         v->folder = NULL;
     }
     if (p->epoch_done) {
@@ -171,11 +194,11 @@ static bool show(void *context, const ole_train_progress *p) {
         follow(v);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
         char bar[BAR_ROOM], run[48], losses[64], error[40], left[32];
-        progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s%s%.0f samples/s, %s left",
+        progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s left  %s%s%.0f samples/s",
                       run_text(p, run), p->epoch, p->epochs,
-                      bar_text((double)p->step / (double)p->steps, bar), losses_text(p, losses),
-                      error_text("error", p->train_error, error), p->images_per_second,
-                      duration_text(p->seconds_left, left));
+                      bar_text((double)p->step / (double)p->steps, bar),
+                      duration_text(p->seconds_left, left), losses_text(p, losses),
+                      error_text("error", p->train_error, error), p->images_per_second);
     }
     return interrupted();
 }
@@ -198,7 +221,7 @@ static int make_folder(char name[PATH]) {
     snprintf(name, PATH, "ole-run");
     for (int k = 2; mkdir(name, 0777) != 0; k++) {
         if (errno != EEXIST)
-            return fail_command("train", "%s: cannot make the folder: %s; --out names another",
+            return fail_command("train", "%s: cannot create the folder: %s; --out names another",
                                 name, strerror(errno));
         snprintf(name, PATH, "ole-run-%d", k);
     }
@@ -231,7 +254,7 @@ static bool write_page(const ole_train_options *o, const ole_train_summary *summ
                 ole_report_run(&report, &o->out, 1, &options, &error) == OLE_OK;
     progress_clear(&line);
     if (!good || report.interrupted)
-        fail_command("train", "the run is complete, but has no page: %s; 'ole report' makes it",
+        fail_command("train", "the run is complete but has no page: %s; 'ole report' writes it",
                      good ? "interrupted" : error.message);
     for (int i = 0; i < report.count; i++)
         if (report.runs[i].changed) tell_data_changed("train", report.runs[i].data);
@@ -248,19 +271,14 @@ static int is_shown(const struct dirent *entry) {
 
 /* The first image of a folder of classes, by name, in `path`, which holds the folder. */
 static bool find_image(char path[PATH], int depth) {
-    static const char *const ends[] = {".png", ".jpg",  ".jpeg", ".webp", ".bmp",
-                                       ".tif", ".tiff", ".pgm",  ".ppm",  ".pnm"};
     struct dirent **entries;
     size_t length = strlen(path);
     bool found = false;
     int count = depth > 0 ? scandir(path, &entries, is_shown, alphasort) : -1;
     for (int i = 0; i < count; i++) {
-        const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
-        if (!found && snprintf(path + length, PATH - length, "/%s", name) < (int)(PATH - length)) {
-            for (size_t k = 0; dot && k < sizeof ends / sizeof *ends; k++)
-                found |= strcasecmp(dot, ends[k]) == 0;
-            found = found || find_image(path, depth - 1);
-        }
+        const char *name = entries[i]->d_name;
+        if (!found && snprintf(path + length, PATH - length, "/%s", name) < (int)(PATH - length))
+            found = ole_image_has_name(name) || find_image(path, depth - 1);
         free(entries[i]);
     }
     if (count >= 0) free(entries);
@@ -303,25 +321,54 @@ static void next_commands(const ole_train_options *o, char *commands[NEXT]) {
 
 /* ---- The result --------------------------------------------------------------------------- */
 
-static void print_json(const train_setup *s, const ole_train_summary *r, const char *page,
-                       char *const next[NEXT]) {
+/*
+ * The model that `ole predict` uses, to tell its threshold: that in memory, where it is the best,
+ * or read into *read, to be freed.  NULL without one.
+ */
+static const ole_model_info *find_model(const ole_train_options *o, const ole_train_summary *r,
+                                        ole_model **read) {
+    *read = NULL;
+    if (r->interrupted || o->seeds > 1 || o->loss == OLE_LOSS_OLE || !o->unknown) return NULL;
+    if (o->model && *o->model && (r->best_epoch == 0 || r->best_epoch == r->epochs))
+        return ole_model_get_info(*o->model);
+    if (!o->out || ole_model_load(read, o->out, 1, NULL) != OLE_OK) return NULL;
+    return ole_model_get_info(*read);
+}
+
+static void json_threshold(ole_json *w, const ole_model_info *model) {
+    bool stored = model->threshold_score != OLE_SCORE_NONE;
+    ole_json_object(w, "unknown", J("threshold", stored ? model->threshold : (double)NAN),
+                    J("score", ole_score_name(model->threshold_score)),
+                    J("temperature", model->temperature),
+                    J("from", ole_threshold_source_name(model->threshold_from)),
+                    J("samples", model->threshold_samples));
+}
+
+static void print_threshold(const ole_model_info *model) {
+    char words[OLE_THRESHOLD_WORDS];
+    const char *caution = ole_threshold_caution(model);
+    ole_threshold_words(model, words);
+    if (model->threshold_score == OLE_SCORE_NONE)
+        printf("%-18s %s\n", "unknown", words);
+    else
+        printf("%-18s under %.4f: %s\n", "unknown", model->threshold, words);
+    if (caution) printf("%-18s (%s)\n", "", caution);
+}
+
+static void print_json(const train_setup *s, const ole_train_summary *r,
+                       const ole_model_info *model, const char *page, char *const next[NEXT]) {
     bool several = s->options.seeds > 1;
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_string(&w, "out", s->options.out);
-    ole_json_bool(&w, "interrupted", r->interrupted);
-    ole_json_integer(&w, "runs", r->runs);
-    ole_json_integer(&w, "epochs", r->epochs);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("out", s->options.out), J("interrupted", r->interrupted), J("runs", r->runs),
+                 J("epochs", r->epochs));
     json_spread(&w, "test_error", r->test_error, r->test_error_std, several);
     json_spread(&w, "validation_error", r->validation_error, r->validation_error_std, several);
     json_spread(&w, "knn1_error", r->knn1_error, r->knn1_error_std, several);
-    if (r->best_epoch > 0) {
-        ole_json_integer(&w, "best_epoch", r->best_epoch);
-        ole_json_number(&w, "best_validation_error", r->best_error);
-        ole_json_number(&w, "last_test_error", r->last_test_error);
-        ole_json_number(&w, "last_validation_error", r->last_validation_error);
-    }
+    if (r->best_epoch > 0)
+        ole_json_put(&w, J("best_epoch", r->best_epoch), J("best_validation_error", r->best_error),
+                     J("last_test_error", r->last_test_error),
+                     J("last_validation_error", r->last_validation_error));
+    if (model) json_threshold(&w, model);
     ole_json_number(&w, "seconds", r->seconds);
     if (page) ole_json_string(&w, "report", page);
     ole_json_open(&w, "next", '[');
@@ -338,8 +385,8 @@ static void print_error_row(const char *name, double mean, double deviation) {
     printf("%-18s %.2f%s %%\n", name, mean, spread);
 }
 
-static void print_text(const train_setup *s, const ole_train_summary *r, const char *page,
-                       char *const next[NEXT]) {
+static void print_text(const train_setup *s, const ole_train_summary *r,
+                       const ole_model_info *model, const char *page, char *const next[NEXT]) {
     print_error_row("test error", r->test_error, r->test_error_std);
     print_error_row("validation error", r->validation_error, r->validation_error_std);
     print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
@@ -351,6 +398,7 @@ static void print_text(const train_setup *s, const ole_train_summary *r, const c
             printf("%-18s %svalidation %.2f %%\n", "last epoch",
                    error_text("test", r->last_test_error, test), r->last_validation_error);
     }
+    if (model) print_threshold(model);
     if (s->options.seeds > 1) printf("%-18s %" PRId64 "\n", "runs", r->runs);
     print_lines("%-18s %s\n", s->options.seeds > 1 ? "run folders in" : "run folder",
                 s->options.out);
@@ -373,10 +421,13 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
     const char *page = wanted && write_page(&s->options, summary, path) ? path : NULL;
     char *next[NEXT];
     next_commands(&s->options, next);
+    ole_model *read;
+    const ole_model_info *model = find_model(&s->options, summary, &read);
     if (f->json)
-        print_json(s, summary, page, next);
+        print_json(s, summary, model, page, next);
     else if (!summary->interrupted)
-        print_text(s, summary, page, next);
+        print_text(s, summary, model, page, next);
+    ole_model_free(read);
     for (int i = 0; i < NEXT; i++)
         free(next[i]);
     bool lacks_page = wanted && !page;
@@ -391,7 +442,7 @@ static int train(train_setup *s, const flags *f) {
     if (!launch_join("train", s->options.out, &ranks)) return EXIT_FAILED;
     v.quiet = !launch_prints(ranks);
     if (!f->no_report) v.out = s->options.out;
-    v.page_due = progress_clock() + PAUSE;
+    v.page_due = ole_clock() + PAUSE;
     s->options.ranks = ranks;
     s->options.callback = show;
     s->options.message = say;
@@ -406,8 +457,8 @@ static int train(train_setup *s, const flags *f) {
     progress_clear(&v.line);
     if (status != OLE_OK) {
         if (v.has_page) write_page_so_far(&v, 0);
-        ole_ranks_fail(ranks, error.message); /* the process may end here: another was lost */
         if (!v.quiet) fail_command("train", "%s", error.message);
+        ole_ranks_fail(ranks, error.message); /* the others may end once they hear of it */
         return exit_code(status);
     }
     int code = summary.interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
@@ -430,7 +481,7 @@ static int train_in_new(train_setup *s, flags *f) {
 }
 
 int run_train(int argc, char **argv) {
-    flags f = {.train = {.command = "train"}};
+    flags f = {.train = {.command = "train", .calibrates = true}};
     train_setup s;
     int code;
     if (!parse(&f, argc, argv, &code)) return code;

@@ -7,18 +7,19 @@
 #include "common/outputs.h"
 #include "common/progress.h"
 
+#include "base/clock.h"
+#include "base/sort.h"
 #include "formats/json.h"
 #include "report/drawing.h"
 #include <ole/tsne.h>
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-const char tsne_summary[] = "a map of features in the plane (Barnes-Hut t-SNE)";
+const char tsne_summary[] = "map features to the plane (Barnes-Hut t-SNE)";
 
 enum {
     NEIGHBOURS = 5,     /* of trustworthiness */
@@ -33,17 +34,13 @@ typedef struct arguments {
     bool quality, json;
 } arguments;
 
-typedef struct labelled {
-    int64_t label, row;
-} labelled;
-
 /* A map under way, and then done. */
 typedef struct job {
     const arguments *a;
     const embedding *e;
-    double *map;     /* [rows, 2] */
-    labelled *order; /* [rows], by label; NULL: nothing is drawn */
-    int64_t groups;  /* different labels */
+    double *map;      /* [rows, 2] */
+    ole_keyed *order; /* [rows], by label; NULL: nothing is drawn */
+    int64_t groups;   /* different labels */
     double kl, exact_kl, trustworthiness, seconds;
     progress line;
     double began, previewed;
@@ -75,7 +72,7 @@ static bool check_outputs(const arguments *a) {
                      a->preview);
         return false;
     }
-    return spares_inputs("tsne", outputs, 3, inputs, 3);
+    return spares_inputs("tsne", outputs, 3, inputs, 3) && takes_array("tsne", a->out);
 }
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
@@ -110,7 +107,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"seed", OLE_SEED, &o->seed, "N", .help = "random seed"},
         THREADS_OPTION(&o->threads),
         {"quality", OLE_SWITCH, &a->quality,
-         .help = "measure the exact KL divergence and the trustworthiness, in time rows squared"},
+         .help = "measure the exact KL divergence and the trustworthiness; time grows with rows "
+                 "squared"},
         JSON_OPTION(&a->json),
         {0},
     };
@@ -121,7 +119,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
                    "  $ ole tsne features.npy --labels labels.npy --out map.npy --figure map.svg\n",
         .about = "Places the rows in the plane so that neighbours stay neighbours: principal\n"
                  "components, exact nearest neighbours, then Barnes-Hut t-SNE. The same seed\n"
-                 "gives the same map. Above some 100,000 rows, give a sample.\n",
+                 "gives the same map. For more than about 100,000 rows, use a sample.\n",
         .positionals = positionals,
         .options = options,
     };
@@ -132,10 +130,9 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 
 /* ---- The figure --------------------------------------------------------------------------- */
 
-static int compare_labels(const void *x, const void *y) {
-    const labelled *a = x, *b = y;
-    int order = (a->label > b->label) - (a->label < b->label);
-    return order ? order : (a->row > b->row) - (a->row < b->row);
+/* Rises with the label, which may be negative. */
+static uint64_t label_key(const embedding *e, int64_t row) {
+    return e->labels ? (uint64_t)e->labels[row] + INT64_MAX + 1 : 0;
 }
 
 /* Orders the rows by label, for figures; warns of more labels than a figure has colours. */
@@ -146,15 +143,15 @@ static bool order_rows(job *j) {
     j->order = malloc((size_t)e->rows * sizeof *j->order);
     if (!j->order) return false;
     for (int64_t i = 0; i < e->rows; i++)
-        j->order[i] = (labelled){e->labels ? e->labels[i] : 0, i};
-    qsort(j->order, (size_t)e->rows, sizeof *j->order, compare_labels);
+        j->order[i] = (ole_keyed){label_key(e, i), i};
+    qsort(j->order, (size_t)e->rows, sizeof *j->order, ole_by_key);
     j->groups = 1;
     for (int64_t i = 1; i < e->rows; i++)
-        j->groups += j->order[i].label != j->order[i - 1].label;
+        j->groups += j->order[i].key != j->order[i - 1].key;
     if (j->groups > MOST_GROUPS)
         tell_command("tsne",
-                     "warning: %s has %" PRId64 " labels; a figure distinguishes up to %d, so all "
-                     "points have one colour",
+                     "warning: %s has %" PRId64
+                     " labels; a figure distinguishes up to %d, so all points get one colour",
                      a->labels, j->groups, MOST_GROUPS);
     return true;
 }
@@ -167,7 +164,7 @@ static ole_status draw(const job *j, const double *map, const char *path, ole_er
     snprintf(error->message, sizeof error->message, "out of memory for the figure");
     for (int64_t i = 0; points && labels && i < e->rows; i++) {
         memcpy(points + 2 * i, map + 2 * j->order[i].row, 2 * sizeof *points);
-        labels[i] = j->order[i].label;
+        labels[i] = e->labels ? e->labels[j->order[i].row] : 0;
     }
     const ole_analysis drawn = {.rows = e->rows,
                                 .points = e->rows,
@@ -188,13 +185,13 @@ static ole_status draw(const job *j, const double *map, const char *path, ole_er
 /* The map as the name says: numbers, or a figure. */
 static ole_status write_map(const job *j, const double *map, const char *path, ole_error *error) {
     if (is_picture(path)) return draw(j, map, path, error);
-    return ole_npy_write(path, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, map, error);
+    return write_array(path, OLE_F64, j->e->rows, 2, map, "y", error);
 }
 
 /* ---- Making the map ------------------------------------------------------------------------- */
 
 static void preview(job *j, const ole_tsne_progress *p) {
-    double now = progress_clock();
+    double now = ole_clock();
     ole_error error;
     if (!p->map || now - j->previewed < 1.0) return;
     if (write_map(j, p->map, j->a->preview, &error) != OLE_OK) {
@@ -202,14 +199,14 @@ static void preview(job *j, const ole_tsne_progress *p) {
         fail_command("tsne", "%s", error.message);
         j->failed = true;
     }
-    j->previewed = progress_clock();
+    j->previewed = ole_clock();
 }
 
 static bool on_progress(void *context, const ole_tsne_progress *p) {
     job *j = context;
     if (progress_due(&j->line)) {
         char bar[BAR_ROOM], left[32];
-        double done = progress_clock() - j->began;
+        double done = ole_clock() - j->began;
         if (p->map && p->iteration)
             progress_show(&j->line, "%s step %d of %d  KL %.4f  %s left", bar_text(p->share, bar),
                           p->iteration, p->iterations, p->kl,
@@ -226,7 +223,8 @@ static bool open_start(const job *j, embedding *start) {
     const embedding_reader reader = {.command = "tsne", .dtype = DTYPE_FLOAT64};
     if (!embedding_open(start, &reader, j->a->start, NULL)) return false;
     if (start->rows == j->e->rows && start->dim == 2) return true;
-    fail_command("tsne", "%s: a start must be (%" PRId64 ", 2), two numbers per row of %s",
+    fail_command("tsne",
+                 "%s: the initial map must have shape (%" PRId64 ", 2), one point per row of %s",
                  j->a->start, j->e->rows, j->a->features);
     return false;
 }
@@ -266,17 +264,11 @@ static ole_status measure(job *j, ole_error *error) {
 }
 
 static void print_json(const job *j) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "rows", j->e->rows);
-    ole_json_integer(&w, "dimensions", j->e->dim);
-    ole_json_integer(&w, "iterations", j->a->tsne.iterations);
-    ole_json_number(&w, "kl", j->kl);
-    if (j->a->quality) {
-        ole_json_number(&w, "exact_kl", j->exact_kl);
-        ole_json_number(&w, "trustworthiness", j->trustworthiness);
-    }
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("rows", j->e->rows), J("dimensions", j->e->dim),
+                 J("iterations", j->a->tsne.iterations), J("kl", j->kl));
+    if (j->a->quality)
+        ole_json_put(&w, J("exact_kl", j->exact_kl), J("trustworthiness", j->trustworthiness));
     ole_json_number(&w, "seconds", j->seconds);
     if (j->written) ole_json_string(&w, "map", j->a->out);
     ole_json_close(&w);
@@ -308,8 +300,7 @@ static int write_all(job *j) {
     const arguments *a = j->a;
     ole_error error;
     int code = EXIT_DONE;
-    j->written = ole_npy_write(a->out, OLE_F64, 2, (const int64_t[]){j->e->rows, 2}, j->map,
-                               &error) == OLE_OK;
+    j->written = write_array(a->out, OLE_F64, j->e->rows, 2, j->map, "y", &error) == OLE_OK;
     if (!j->written) code = fail_command("tsne", "%s", error.message);
     j->drawn = a->figure && draw(j, j->map, a->figure, &error) == OLE_OK;
     if (a->figure && !j->drawn) code = fail_command("tsne", "%s", error.message);
@@ -328,11 +319,11 @@ static int make(job *j, const double *start) {
     ole_error error;
     catch_interrupts();
     j->line = progress_start();
-    j->began = j->previewed = progress_clock();
+    j->began = j->previewed = ole_clock();
     ole_status status =
         ole_tsne(e->rows, e->dim, e->dtype, e->features, &o, j->map, &j->kl, &error);
     progress_clear(&j->line);
-    j->seconds = progress_clock() - j->began;
+    j->seconds = ole_clock() - j->began;
     if (status != OLE_OK) return failed(j, &error);
     if (j->failed) return EXIT_FAILED;
     if (interrupted()) return end_interrupted("tsne", "no map was written");

@@ -2,40 +2,36 @@
  * cli/tune.c - `ole tune`: λ chosen on a validation set, as in the paper.
  */
 #include "commands.h"
-#include "common/common.h"
 #include "common/study_command.h"
 #include "study/by_kind.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-const char tune_summary[] = "chooses lambda on a validation set, retrains, tests once";
+const char tune_summary[] = "choose lambda on a validation set, retrain, test once";
 
 static void print_result(const ole_study_result *r) {
     static const char *const names[] = {"lambda", "validation error", "runs"};
     static const int widths[] = {13, 19, 1};
     ole_text_table curve = {.columns = 3, .names = names};
-    char text[OLE_ERROR_TEXT];
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part != OLE_STUDY_GRID) continue;
-        ole_text_table_add(&curve, "%g", point->lambda);
-        ole_text_table_add(&curve, "%s", ole_study_error_text(point->validation, " %", text));
-        ole_text_table_add(&curve, "%" PRId64 "%s%s", point->finished,
+        ole_text_table_row(&curve, "%g|%s|%" PRId64 "%s%s", point->lambda,
+                           ole_study_error_text(point->validation, " %").text, point->finished,
                            point->diverged ? ", others diverged" : "",
                            p == r->picked ? "   taken" : "");
     }
     print_table(&curve, widths);
-    ole_text_table_free(&curve);
     printf("\n%-18s %g\n", "lambda", r->points[r->picked].lambda);
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         bool taken = point->lambda == r->points[r->picked].lambda;
         if (point->part != OLE_STUDY_RETRAIN) continue;
         printf("%-18s %s", taken ? "test error" : "softmax alone",
-               point->finished ? ole_study_error_text(point->test, " %", text) : "-");
-        printf("   (1-NN %s, %" PRId64 " run%s on all training data)\n",
-               point->finished ? ole_study_error_text(point->knn1, " %", text) : "-",
+               point->finished ? ole_study_error_text(point->test, " %").text : "-");
+        printf("   (1-NN %s; %" PRId64 " run%s, all training data)\n",
+               point->finished ? ole_study_error_text(point->knn1, " %").text : "-",
                point->finished, point->finished == 1 ? "" : "s");
     }
 }

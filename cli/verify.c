@@ -17,7 +17,7 @@
 
 enum { DRAWN = 10000 }; /* pairs of each kind, at most */
 
-const char verify_summary[] = "same or different: ROC, AUC and 10-fold accuracy of pairs";
+const char verify_summary[] = "tell same from different: ROC, AUC, 10-fold accuracy of pairs";
 
 typedef struct arguments {
     const char *features;
@@ -57,18 +57,19 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         .example = "  $ ole verify features.npy --labels labels.npy\n"
                    "  $ ole verify features.npy --pairs pairs.txt\n"
                    "  $ ole verify lfw.npy --pairs pairs.txt --names lfw.txt --out lfw.html\n",
-        .about = "Two rows are called the same where their cosine reaches a threshold, found for "
-                 "each\nfold on the others. Pairs are drawn from labels, or come from a file: 'ROW "
-                 "ROW 1'\n(same) or 'ROW ROW 0'; or LFW's pairs.txt: 'NAME N N', 'NAME N NAME N' "
-                 "under a\nline '10 300', with --names as 'NAME_0001.jpg'.\n",
+        .about =
+            "Calls two rows the same if their cosine reaches a threshold, which is found for each\n"
+            "fold on the others. Pairs are drawn from labels or read from a file: 'ROW ROW 1'\n"
+            "(same) or 'ROW ROW 0'; or LFW's pairs.txt: 'NAME N N', 'NAME N NAME N' under a\n"
+            "line '10 300', with --names as 'NAME_0001.jpg'.\n",
         .positionals = positionals,
         .options = options,
     };
     if (!args_parse(&command, argc, argv, code)) return false;
     bool one = !a->pairs != !a->labels;
     if (one && !(a->labels && a->names)) return true;
-    fail_command("verify", one        ? "--names goes with --pairs, not with --labels"
-                           : a->pairs ? "--pairs and --labels: give one of them"
+    fail_command("verify", one        ? "--names works only with --pairs"
+                           : a->pairs ? "--pairs cannot be combined with --labels"
                                       : "--pairs PAIRS.txt or --labels L.npy is missing; see 'ole "
                                         "verify --help'");
     *code = EXIT_USAGE;
@@ -82,33 +83,19 @@ static double standard_error(const ole_verification *v) {
 }
 
 static void print_json(const ole_verification *v) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "pairs", v->count);
-    ole_json_integer(&w, "same", v->same);
-    ole_json_number(&w, "auc", v->roc.auroc);
-    ole_json_number(&w, "accuracy", v->accuracy);
-    ole_json_number(&w, "accuracy_std", v->accuracy_std);
-    ole_json_number(&w, "standard_error", standard_error(v));
-    ole_json_number(&w, "threshold", v->threshold);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("pairs", v->count), J("same", v->same), J("auc", v->roc.auroc),
+                 J("accuracy", v->accuracy), J("accuracy_std", v->accuracy_std),
+                 J("standard_error", standard_error(v)), J("threshold", v->threshold));
     ole_json_open(&w, "folds", '[');
-    for (int f = 0; f < v->folds; f++) {
-        ole_json_open(&w, NULL, '{');
-        ole_json_number(&w, "accuracy", v->fold_accuracy[f]);
-        ole_json_number(&w, "threshold", v->fold_threshold[f]);
-        ole_json_close(&w);
-    }
+    for (int f = 0; f < v->folds; f++)
+        ole_json_object(&w, NULL, J("accuracy", v->fold_accuracy[f]),
+                        J("threshold", v->fold_threshold[f]));
     ole_json_close(&w);
     ole_json_open(&w, "roc", '{');
-    const double *const columns[] = {v->roc.threshold, v->roc.fpr, v->roc.tpr};
-    static const char *const keys[] = {"threshold", "fpr", "tpr"};
-    for (int k = 0; k < 3; k++) {
-        ole_json_open(&w, keys[k], '[');
-        for (int64_t i = 0; i < v->roc.points; i++)
-            ole_json_number(&w, NULL, columns[k][i]);
-        ole_json_close(&w);
-    }
+    ole_json_numbers(&w, "threshold", v->roc.threshold, v->roc.points);
+    ole_json_numbers(&w, "fpr", v->roc.fpr, v->roc.points);
+    ole_json_numbers(&w, "tpr", v->roc.tpr, v->roc.points);
     ole_json_close(&w);
     ole_json_close(&w);
 }
@@ -118,7 +105,8 @@ static void print_text(const ole_verification *v) {
     printf("%-16s %.2f ± %.2f %% over %d folds (standard error %.2f)\n", "accuracy", v->accuracy,
            v->accuracy_std, v->folds, standard_error(v));
     printf("%-16s %.4f\n", "AUC", v->roc.auroc);
-    printf("%-16s %.4f: call new pairs the same from this cosine on\n", "threshold", v->threshold);
+    printf("%-16s %.4f: call new pairs the same if their cosine is at least this\n", "threshold",
+           v->threshold);
 }
 
 /* ---- Pictures ----------------------------------------------------------------------------- */

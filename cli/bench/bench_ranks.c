@@ -16,53 +16,30 @@
 #include <stdlib.h>
 
 static void json_scale(ole_json *w, const ole_bench_scale *row) {
-    ole_json_open(w, NULL, '{');
-    ole_json_integer(w, "ranks", row->ranks);
-    ole_json_string(w, "scaling", row->weak ? "weak" : "strong");
-    ole_json_integer(w, "batch_size", row->batch);
-    ole_json_number(w, "step_ms", row->step_ms);
-    ole_json_number(w, "images_per_s", row->images_per_s);
-    ole_json_number(w, "efficiency", row->efficiency);
-    ole_json_number(w, "apart_ms", row->apart_ms);
-    ole_json_number(w, "exposed_ms", row->exposed_ms);
-    ole_json_number(w, "ole_ms", row->ole_ms);
-    ole_json_number(w, "ole_share", row->ole_ms / row->step_ms);
-    ole_json_number(w, "ole_apart_ms", row->ole_apart_ms);
-    ole_json_string(w, "ole_route", row->route);
-    ole_json_close(w);
+    ole_json_object(w, NULL, J("ranks", row->ranks), J("scaling", row->weak ? "weak" : "strong"),
+                    J("batch_size", row->batch), J("step_ms", row->step_ms),
+                    J("images_per_s", row->images_per_s), J("efficiency", row->efficiency),
+                    J("apart_ms", row->apart_ms), J("exposed_ms", row->exposed_ms),
+                    J("ole_ms", row->ole_ms), J("ole_share", row->ole_ms / row->step_ms),
+                    J("ole_apart_ms", row->ole_apart_ms), J("ole_route", row->route));
 }
 
 static void print_json(const ole_bench_options *o, const ole_bench_scaling *r) {
-    ole_json w;
-    ole_json_init(&w, stdout, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_string(&w, "net", o->net);
-    ole_json_string(&w, "device", r->device);
-    ole_json_string(&w, "precision", o->precision);
-    ole_json_string(&w, "bn", o->bn);
-    ole_json_string(&w, "ole_scope", o->softmax_only ? "none" : o->ole_scope);
-    ole_json_integer(&w, "classes", o->classes);
-    ole_json_integer(&w, "ranks", r->ranks);
-    ole_json_integer(&w, "hosts", r->hosts);
-    ole_json_integer(&w, "threads", r->threads);
-    ole_json_integer(&w, "gradient_bytes", r->gradient_bytes);
-    ole_json_integer(&w, "norms", r->norms);
-    ole_json_integer(&w, "norm_sums", r->norm_sums);
-    ole_json_integer(&w, "norm_bytes", r->norm_bytes);
-    ole_json_integer(&w, "features", r->features);
-    ole_json_number(&w, "flop_per_image", r->flop);
+    ole_json w = ole_json_begin(stdout, 2, '{');
+    ole_json_put(&w, J("net", o->net), J("device", r->device), J("precision", o->precision),
+                 J("bn", o->bn), J("ole_scope", o->softmax_only ? "none" : o->ole_scope),
+                 J("classes", o->classes), J("ranks", r->ranks), J("hosts", r->hosts),
+                 J("threads", r->threads), J("gradient_bytes", r->gradient_bytes),
+                 J("norms", r->norms), J("norm_sums", r->norm_sums), J("norm_bytes", r->norm_bytes),
+                 J("features", r->features), J("flop_per_image", r->flop));
     ole_json_open(&w, "scaling", '[');
     for (int i = 0; i < r->scales; i++)
         json_scale(&w, &r->scale[i]);
     ole_json_close(&w);
     ole_json_open(&w, "sums", '[');
-    for (int i = 0; i < r->sums; i++) {
-        ole_json_open(&w, NULL, '{');
-        ole_json_integer(&w, "ranks", r->sum[i].ranks);
-        ole_json_integer(&w, "bytes", r->sum[i].bytes);
-        ole_json_number(&w, "ms", r->sum[i].ms);
-        ole_json_close(&w);
-    }
+    for (int i = 0; i < r->sums; i++)
+        ole_json_object(&w, NULL, J("ranks", r->sum[i].ranks), J("bytes", r->sum[i].bytes),
+                        J("ms", r->sum[i].ms));
     ole_json_close(&w);
     ole_json_close(&w);
 }
@@ -107,7 +84,8 @@ static void print_text(const ole_bench_options *o, const ole_bench_scaling *r) {
         print_scales(r, true);
         print_sums(r);
     } else {
-        printf("\nstart it as several processes to see more: mpirun -n 4 ole bench --ranks\n");
+        printf("\n"
+               "start several processes to see more: mpirun -n 4 ole bench --ranks\n");
     }
 }
 

@@ -35,13 +35,9 @@ static void write_modes(ole_json *w, const peer_job *job) {
 }
 
 static void write_job(FILE *to, const peer_job *job) {
-    ole_json w;
-    ole_json_init(&w, to, 0);
-    ole_json_open(&w, NULL, '{');
-    ole_json_integer(&w, "batch", job->batch);
-    ole_json_integer(&w, "threads", job->threads);
-    ole_json_number(&w, "seconds", job->seconds);
-    ole_json_string(&w, "device", job->device);
+    ole_json w = ole_json_begin(to, 0, '{');
+    ole_json_put(&w, J("batch", job->batch), J("threads", job->threads), J("seconds", job->seconds),
+                 J("device", job->device));
     write_modes(&w, job);
     ole_net_write_graph(job->net, &w, "nodes");
     ole_json_close(&w);
@@ -80,20 +76,30 @@ static int wait_for(pid_t child, int from, char *text, size_t size) {
     return status;
 }
 
-/* {"library": "torch 2.5", "modes": {"fp32-nchw": 1.5, ...}, "peak_bytes": {...}} */
+/* The number that `object` has for a mode, or NAN. */
+static double number_of(const json_t *object, const char *mode) {
+    const json_t *number = json_object_get(object, mode);
+    return json_is_number(number) ? json_number_value(number) : NAN;
+}
+
+/*
+ * {"library": "torch 2.5", "modes": {"fp32-nchw": 1.5, ...}, "processor_ms": {...},
+ *  "peak_bytes": {...}}
+ */
 static void read_answer(const char *text, peer_answer *answer) {
     json_t *json = json_loads(text, 0, NULL), *ms;
     const json_t *memory = json_object_get(json, "peak_bytes");
+    const json_t *processor = json_object_get(json, "processor_ms");
     const char *name, *library = json_string_value(json_object_get(json, "library"));
     *answer = (peer_answer){.best_ms = HUGE_VAL};
     snprintf(answer->library, sizeof answer->library, "%s", library ? library : "");
     json_object_foreach(json_object_get(json, "modes"), name, ms) {
         if (answer->modes == PEER_MODES) break;
         peer_mode *mode = &answer->mode[answer->modes++];
-        const json_t *bytes = json_object_get(memory, name);
         snprintf(mode->name, sizeof mode->name, "%s", name);
         mode->ms = json_number_value(ms);
-        mode->peak_bytes = json_is_number(bytes) ? json_number_value(bytes) : NAN;
+        mode->processor_ms = number_of(processor, name);
+        mode->peak_bytes = number_of(memory, name);
         answer->best_ms = fmin(answer->best_ms, mode->ms);
     }
     json_decref(json);
@@ -123,7 +129,7 @@ bool peer_run(const peer_job *job, peer_answer *answer) {
     }
     read_answer(text, answer);
     if (isfinite(answer->best_ms)) return true;
-    fail_command("bench", "--peer torch: python3 answered with no time: %.*s",
-                 (int)strcspn(text, "\n"), text);
+    fail_command("bench", "--peer torch: python3 printed no time: %.*s", (int)strcspn(text, "\n"),
+                 text);
     return false;
 }

@@ -21,8 +21,8 @@ enum { PEER_MODES = 4, PEER_NAME = 40 };
 
 /* A way of doing the step. */
 typedef struct peer_mode {
-    char name[PEER_NAME]; /* "fp32-nhwc" */
-    double ms, peak_bytes;
+    char name[PEER_NAME];                /* "fp32-nhwc" */
+    double ms, processor_ms, peak_bytes; /* NAN: not told */
 } peer_mode;
 
 typedef struct peer_answer {

@@ -7,8 +7,6 @@
 
 #include "base/nearest_name.h"
 
-#include <ole/base.h>
-
 #include <float.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +38,9 @@ static void print_words(const char *text, int column, int indent) {
     static const char space[] = " \n";
     for (bool first = true; *text; first = false) {
         int length = (int)strcspn(text, space), gap = first ? 0 : 1;
-        int whole = *text == '(' ? (int)strcspn(text, ")") + 1 : length;
-        if (whole < 20 && whole > length) length = whole;
+        int inside = *text == '(' ? (int)strcspn(text, ")") : 0;
+        int whole = inside + (int)strcspn(text + inside, space); /* with the comma behind */
+        if (whole < 20) length = whole;
         if (!first && column + gap + length > HELP_WIDTH) column = printf("\n") - 1;
         if (column < indent || column == 0) gap = indent - column;
         column += printf("%*s%.*s", gap, "", length, text);

@@ -44,6 +44,7 @@ typedef struct arg_action {
     const char *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the name; returns the exit code */
     unsigned traits;                   /* of the program's commands (commands.h) */
+    const char *heading;               /* of their group in the list; of others NULL */
 } arg_action;
 
 typedef struct arg_command {

@@ -5,13 +5,10 @@
 
 #include "base/memory_file.h"
 #include "base/quote.h"
-#include "formats/input.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +32,11 @@ static void put_text(FILE *out, const char *text, bool terminal) {
 
 void print_name(FILE *out, const char *text) {
     /* Messages often end up on a terminal through a pipe: they are always escaped. */
-    put_text(out, text, out == stderr || out == failures() || isatty(fileno(out)));
+    static int terminal = -1; /* stdout; the question costs more than a name */
+    if (out == stdout && terminal < 0) terminal = isatty(STDOUT_FILENO);
+    put_text(out, text,
+             out == stderr || out == failures() ||
+                 (out == stdout ? terminal != 0 : isatty(fileno(out))));
 }
 
 int print_cut(FILE *out, const char *text, int width) {
@@ -120,7 +121,7 @@ int fail_command(const char *name, const char *format, ...) {
 
 void tell_resume(const char *command, const char *stopped, const char *out) {
     char *word = ole_shell_word(out);
-    tell_command(command, "stopped %s, and saved; to resume: ole %s --resume --out %s", stopped,
+    tell_command(command, "stopped %s and saved; to resume: ole %s --resume --out %s", stopped,
                  command, word ? word : out);
     free(word);
 }
@@ -160,11 +161,7 @@ bool parse_shape(const char *command, const char *text, int shape[3]) {
 }
 
 void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, int64_t width) {
-    ole_json_open(w, key, '[');
-    ole_json_integer(w, NULL, channels);
-    ole_json_integer(w, NULL, height);
-    ole_json_integer(w, NULL, width);
-    ole_json_close(w);
+    ole_json_integers(w, key, (const int64_t[]){channels, height, width}, 3);
 }
 
 void json_spread(ole_json *w, const char *key, double mean, double std, bool deviation) {
@@ -174,70 +171,7 @@ void json_spread(ole_json *w, const char *key, double mean, double std, bool dev
     if (deviation) ole_json_number(w, name, std);
 }
 
-int default_threads(void) {
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-    int count = CPU_COUNT(&allowed);
-    return count < 1 ? 1 : count > 1024 ? 1024 : count;
-}
-
 bool same_file(const char *a, const char *b) {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* Whether `out` is the file `in`, or in the run folder `in` a file that a run needs. */
-static bool is_input(const char *out, const char *in) {
-    static const char *const files[] = {
-        "",
-        "/best.safetensors",
-        "/last.safetensors",
-        "/previous.safetensors",
-        "/config.yaml",
-        "/metrics.jsonl",
-    };
-    char path[PATH_MAX];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (snprintf(path, sizeof path, "%s%s", in, files[i]) < PATH_MAX && same_file(out, path))
-            return true;
-    return false;
-}
-
-/* Whether two outputs would end up in one file, where only the second would be left. */
-static bool same_output(const char *a, const char *b) {
-    struct stat about;
-    if (strcmp(a, b) != 0 && !same_file(a, b)) return false;
-    return stat(a, &about) != 0 || S_ISREG(about.st_mode);
-}
-
-/* The same for "data.csv:column", "data.npz:name" and the files of "npy:X.npy,y.npy". */
-static bool is_part_of(const char *out, const char *input) {
-    bool is_set = strncmp(input, "npy:", 4) == 0, found = false;
-    char *names = strdup(is_set ? input + 4 : input), *rest = NULL, file[PATH_MAX];
-    for (char *name = names; name && !found; name = rest) {
-        rest = is_set ? strchr(name, ',') : NULL;
-        if (rest) *rest++ = '\0';
-        ole_input_file(name, file);
-        found = is_input(out, file);
-    }
-    free(names);
-    return found;
-}
-
-bool spares_inputs(const char *command, const char *const *outputs, int output_count,
-                   const char *const *inputs, int input_count) {
-    for (int o = 0; o < output_count; o++) {
-        const char *out = outputs[o];
-        for (int i = 0; out && i < input_count; i++) {
-            if (!inputs[i] || (!is_input(out, inputs[i]) && !is_part_of(out, inputs[i]))) continue;
-            fail_command(command, "%s would overwrite an input; name another file", out);
-            return false;
-        }
-        for (int k = 0; out && k < o; k++) {
-            if (!outputs[k] || !same_output(out, outputs[k])) continue;
-            fail_command(command, "%s would be written twice; name two files", out);
-            return false;
-        }
-    }
-    return true;
 }

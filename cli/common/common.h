@@ -4,6 +4,7 @@
 
 #include "common/args.h"
 
+#include "base/cpu.h"
 #include "formats/json.h"
 #include <ole/base.h>
 
@@ -62,15 +63,18 @@ void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, 
 /* "KEY": mean and, with `deviation`, "KEY_std" */
 void json_spread(ole_json *w, const char *key, double mean, double std, bool deviation);
 
-/* The processors this process may use, 1 to 1024: the default of --threads. */
-int default_threads(void);
+/* The default of --threads. */
+static inline int default_threads(void) {
+    return ole_threads(0);
+}
 
 /* Whether both names are there and mean the same file. */
 bool same_file(const char *a, const char *b);
 
 /*
  * Whether the outputs are different files, and none of them is an input: a file, a file of a run
- * folder, or one of npy:X.npy,y.npy.  False after a message.  NULLs are skipped.
+ * folder, one of npy:X.npy,y.npy, an image in a folder, a file of another data set, or one of the
+ * data of a run.  False after a message.  NULLs are skipped.
  */
 bool spares_inputs(const char *command, const char *const *outputs, int output_count,
                    const char *const *inputs, int input_count);

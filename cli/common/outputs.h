@@ -3,10 +3,10 @@
 #ifndef OLE_CLI_COMMON_OUTPUTS_H
 #define OLE_CLI_COMMON_OUTPUTS_H
 
-#include <ole/base.h>
+#include "base/memory_file.h"
+#include <ole/npy.h>
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 /*
@@ -37,7 +37,18 @@ bool own_files_ready(const char *folder, const char *page, const char *const *fi
  */
 void print_csv_name(FILE *out, const char *name);
 
-/* Writes the text as by ole_atomic_file_put().  The exit code, after a message. */
-int put_text(const char *command, const char *path, const char *text, size_t size);
+/* Whether an array may be written to a file of that name: not one of another kind. Reports it
+ * otherwise. */
+bool takes_array(const char *command, const char *path);
+
+/*
+ * Writes an array [rows, columns] of OLE_F32 or OLE_F64: as .npy, or where the name ends in .csv as
+ * a table whose columns are NAME1, NAME2, ..., with all digits.
+ */
+ole_status write_array(const char *path, ole_dtype dtype, int64_t rows, int64_t columns,
+                       const void *data, const char *name, ole_error *error);
+
+/* Writes what was printed into a memory file, which it closes.  The exit code, after a message. */
+int put_memory(const char *command, const char *path, ole_memory_file *memory);
 
 #endif

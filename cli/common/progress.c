@@ -3,8 +3,10 @@
  */
 #include "common/progress.h"
 
+#include "base/clock.h"
 #include "common/common.h"
 
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,14 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-double progress_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 progress progress_start(void) {
-    return (progress){.terminal = isatty(STDERR_FILENO) != 0, .started = progress_clock()};
+    return (progress){.terminal = isatty(STDERR_FILENO) != 0, .started = ole_clock()};
 }
 
 /* Asked for each line, so that it follows a window that is resized. */
@@ -36,6 +32,26 @@ static int terminal_width(void) {
     return width > 0 && width <= 10000 ? (int)width : 80;
 }
 
+int progress_width(const progress *p) {
+    return p->terminal ? terminal_width() - 1 : INT_MAX;
+}
+
+/* Two spaces between fields, not those of a bar. */
+static bool is_gap(const char *c) {
+    return c[-1] != ' ' && c[0] == ' ' && c[1] == ' ' && c[2] != ' ' && c[2] != ']';
+}
+
+/* Drops the last fields of a text that is too wide. */
+static void drop_fields(char *text, int width) {
+    int columns = 0;
+    char *gap = NULL; /* the last one within the width */
+    for (char *c = text; *c && columns <= width; c++) {
+        if (c > text && is_gap(c)) gap = c;
+        if ((*c & 0xC0) != 0x80) columns++;
+    }
+    if (columns > width && gap) *gap = '\0';
+}
+
 /* The last column stays free: some terminals wrap as soon as it is written. */
 void progress_show(progress *p, const char *format, ...) {
     char text[512]; /* more than a line */
@@ -43,8 +59,10 @@ void progress_show(progress *p, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    int width = terminal_width() - 1;
+    drop_fields(text, width);
     fprintf(stderr, "\r\033[K");
-    print_cut(stderr, text, terminal_width() - 1);
+    print_cut(stderr, text, width);
     p->shown = true;
 }
 
@@ -132,7 +150,7 @@ void progress_clear(progress *p) {
 bool progress_due(progress *p) {
     if (!p->terminal) return false;
     end_waiting(p);
-    double now = progress_clock();
+    double now = ole_clock();
     if (now - p->last < 0.1) return false;
     p->last = now;
     return true;
@@ -144,13 +162,13 @@ bool progress_due(progress *p) {
 static bool begin_part(progress *p, const char *part, double share) {
     if (p->part == part && share >= p->from) return false;
     p->part = part;
-    p->began = progress_clock();
+    p->began = ole_clock();
     p->from = share;
     return true;
 }
 
 static void draw_part(progress *p, double share, double total) {
-    double seconds = progress_clock() - p->began, done = share - p->from;
+    double seconds = ole_clock() - p->began, done = share - p->from;
     char bar[BAR_ROOM], rate[48] = "", left[48] = "", time[32];
     if (seconds >= 1.0 && done > 0.0) { /* else it is too early to say */
         if (total > 0.0) snprintf(rate, sizeof rate, "%.0f samples/s, ", done * total / seconds);
@@ -163,7 +181,7 @@ static void draw_part(progress *p, double share, double total) {
 static void show_part(progress *p, const char *part, double share, double total) {
     end_waiting(p);
     bool begins = begin_part(p, part, share);
-    if (progress_clock() - p->started >= 1.0 && progress_due(p)) draw_part(p, share, total);
+    if (ole_clock() - p->started >= 1.0 && progress_due(p)) draw_part(p, share, total);
     if (begins) start_waiting(p, part);
 }
 
@@ -212,11 +230,11 @@ const char *duration_text(double seconds, char out[32]) {
 
 /* ---- Signals ------------------------------------------------------------------------------ */
 
-/* When the first signal came, in seconds of progress_clock; 0: none has. */
+/* When the first signal came, in seconds of ole_clock; 0: none has. */
 static _Atomic double noted;
 
 static void note(int number) {
-    double now = progress_clock(), none = 0.0;
+    double now = ole_clock(), none = 0.0;
     if (atomic_compare_exchange_strong(&noted, &none, now) || now - none < 1.0) return;
     signal(number, SIG_DFL);
     raise(number);

@@ -33,6 +33,9 @@ progress progress_start(void);
 /* Whether to draw again: on a terminal, and at most ten times a second. */
 bool progress_due(progress *p);
 
+/* The columns that a line may take; as many as it needs where stderr is no terminal. */
+int progress_width(const progress *p);
+
 /* Draws the line over the last one, cut to the terminal's width; clears it, so that something else
  * can be printed. */
 void progress_show(progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -66,9 +69,6 @@ const char *bar_text(double share, char out[BAR_ROOM]);
 
 /* "12 s", "3 min 05 s", "2 h 10 min". */
 const char *duration_text(double seconds, char out[32]);
-
-/* Seconds that only go forward. */
-double progress_clock(void);
 
 /*
  * From now on the first SIGINT, SIGTERM, SIGHUP (of a terminal that closes) or SIGUSR1, which

@@ -87,9 +87,7 @@ static bool read_flag(const char *command, const char *flag, const char *option,
     else if (study_read_list(option, text, MOST_VALUES, *values, count, word))
         return true;
     else
-        fail_command(command,
-                     "--%s %.100s: '%s' is not expected here; give at most %d comma-separated "
-                     "numbers",
+        fail_command(command, "--%s %.100s: unexpected '%s'; use up to %d comma-separated numbers",
                      flag, text, word, MOST_VALUES);
     return false;
 }
@@ -125,11 +123,11 @@ bool study_show(void *context, const ole_study_progress *p) {
         double share =
             ((double)(t->epoch - 1) + (double)t->step / (double)t->steps) / (double)t->epochs;
         progress_show(&v->line,
-                      "run %" PRId64 "/%" PRId64 "  %s  epoch %" PRId64 "/%" PRId64
-                      " %s  %.0f samples/s, %s left",
-                      r->ended + 1, r->total, r->runs[p->run].folder, t->epoch, t->epochs,
-                      bar_text(share, bar), t->images_per_second,
-                      duration_text(p->seconds_left, left));
+                      "run %" PRId64 "/%" PRId64 "  %s left  %s  epoch %" PRId64 "/%" PRId64
+                      " %s  %.0f samples/s",
+                      r->ended + 1, r->total, duration_text(p->seconds_left, left),
+                      r->runs[p->run].folder, t->epoch, t->epochs, bar_text(share, bar),
+                      t->images_per_second);
     }
     return interrupted();
 }
@@ -141,7 +139,7 @@ void study_say(void *context, const char *text) {
 
 /* ---- The end ------------------------------------------------------------------------------ */
 
-void print_table(const ole_text_table *t, const int *widths) {
+void print_table(ole_text_table *t, const int *widths) {
     int gap = 0; /* to the next cell */
     for (int64_t i = -t->columns; i < t->count; i++) {
         int column = (int)((i + t->columns) % t->columns);
@@ -156,6 +154,7 @@ void print_table(const ole_text_table *t, const int *widths) {
         if (last) putchar('\n');
         if (last) gap = 0;
     }
+    ole_text_table_free(t);
 }
 
 int study_print_json(const char *command, const char *out) {

@@ -91,6 +91,25 @@ static const char *what_is_missing(const train_flags *f, const ole_train_options
     return NULL;
 }
 
+static bool is_given(const train_flags *f, const char *name) {
+    for (const ole_option *o = ole_train_table; o->name; o++)
+        if (strcmp(o->name, name) == 0) return f->given[o - ole_train_table];
+    return false;
+}
+
+/*
+ * Of folder: and npy: data a tenth is held out for the threshold, unless flags say what to train
+ * on. Named sets have a training part that results are compared on; a recipe and a resumed run say
+ * all that they need.
+ */
+static bool holds_out_some(const train_flags *f, const train_setup *s) {
+    const ole_train_options *o = &s->options;
+    bool own = o->data && (strncmp(o->data, "folder:", 7) == 0 || strncmp(o->data, "npy:", 4) == 0);
+    return f->calibrates && own && !s->recipes[0] && !s->recipes[1] && o->unknown &&
+           o->loss != OLE_LOSS_OLE && o->samples_per_class == 0 && !is_given(f, "calibration") &&
+           !is_given(f, "val_split");
+}
+
 bool train_flags_read(const train_flags *f, train_setup *s) {
     *s = (train_setup){0};
     set_defaults(f, &s->options);
@@ -100,10 +119,10 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
         if (f->given[o - ole_train_table]) ole_option_copy(o, &s->options, &f->options);
     warn_of_idle(f, s);
     if (f->data) s->options.data = f->data;
+    if (holds_out_some(f, s)) s->options.calibration = 0.1;
     const char *missing = what_is_missing(f, &s->options);
     if (missing && s->options.resume && s->options.out)
-        fail_command(f->command, "%s: there is no %s to resume", s->options.out,
-                     f->study ? "study" : "run");
+        fail_command(f->command, "%s: no %s to resume", s->options.out, f->study ? "study" : "run");
     else if (missing)
         fail_command(f->command, "%s; see 'ole %s --help'", missing, f->command);
     return !missing;

@@ -24,6 +24,7 @@ typedef struct train_flags {
     const char *command;       /* whose flags they are, for messages */
     bool study;                /* of many runs: with other defaults */
     bool holds_out;            /* the command needs a validation split */
+    bool calibrates;           /* of people's own data, holds some out for a threshold */
     ole_train_options options; /* what the flags set */
     bool given[OLE_TRAIN_MOST_OPTIONS];
     const char *data;

@@ -40,7 +40,10 @@ static bool read_run(trained_data *r, const char *command, const char *model) {
         fail_command(command, "%s", error.message);
         return false;
     }
-    tell_command(command, "warning: ignored, not a run of 'ole train': %s", error.message);
+    tell_command(
+        command,
+        "warning: the folder's config.yaml is ignored, as it was not written by 'ole train': %s",
+        error.message);
     return true;
 }
 
@@ -50,6 +53,14 @@ static bool read_run(trained_data *r, const char *command, const char *model) {
 static size_t same_kind(const char *a, const char *b) {
     size_t length = strcspn(a, ":");
     return strcspn(b, ":") == length && memcmp(a, b, length) == 0 ? length : 0;
+}
+
+const ole_known_dataset *known_dataset(const char *data) {
+    size_t count;
+    const ole_known_dataset *sets = ole_known_datasets(&count);
+    for (size_t i = 0; i < count; i++)
+        if (same_kind(sets[i].name, data)) return &sets[i];
+    return NULL;
 }
 
 /* The next of npy's files behind `*at`; the whole path of other sets. */
@@ -116,21 +127,25 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
     if (!read_run(r, command, model)) return EXIT_FAILED;
     if (!data && !(r->recipe && r->options.data)) {
         fail_command(command,
-                     "%s: no run of 'ole train' beside it tells what it was trained on; name the "
+                     "%s: no config.yaml beside it records the data it was trained on; name the "
                      "data, such as folder:photos",
                      model);
         return EXIT_USAGE;
     }
-    if (!data) tell_command(command, "%s, the data of the run", r->data = r->options.data);
+    if (!data) tell_command(command, "%s, the run's data", r->data = r->options.data);
     compare_data(r, command, r->data);
     ole_dataset_options_init(options);
     if (r->same) *options = run_dataset_options(&r->options, 1);
     if (flags->classes) options->classes = flags->classes;
     if (flags->samples_per_class >= 0) options->samples_per_class = flags->samples_per_class;
     if (flags->has_seed) options->seed = flags->seed;
-    if (flags->has_validation) options->validation = flags->validation;
+    if (flags->has_validation) {
+        options->validation = flags->validation;
+        options->calibration = 0.0;
+    }
     if (flags->has_test_share) options->test_share = flags->test_share;
     options->skip_bad |= flags->skip_bad;
+    if (flags->align) options->align = flags->align;
     return EXIT_DONE;
 }
 
@@ -155,7 +170,8 @@ void trained_data_tell(const trained_data *r, const char *command, const data_fl
                 (held_out || few || flags->has_validation || flags->samples_per_class > 0);
     bool classes = r->same && !flags->classes && o->classes;
     bool skip_bad = r->same && !flags->skip_bad && o->skip_bad;
-    if (!(share || held_out || few || seed || classes || skip_bad)) return;
+    bool align = r->same && !flags->align && *o->align;
+    if (!(share || held_out || few || seed || classes || skip_bad || align)) return;
     fprintf(stderr, "ole %s: as in ", command);
     print_name(stderr, r->path);
     fprintf(stderr, ":");
@@ -168,6 +184,10 @@ void trained_data_tell(const trained_data *r, const char *command, const data_fl
         print_name(stderr, o->classes);
     }
     if (skip_bad) fprintf(stderr, " --skip-bad");
+    if (align) {
+        fprintf(stderr, " --align ");
+        print_name(stderr, o->align);
+    }
     fprintf(stderr, "\n");
 }
 
@@ -179,20 +199,23 @@ void trained_data_warn(const trained_data *r, const char *command,
     if (test && has_share(r) && options->test_share > o->test_share)
         fprintf(stderr,
                 "ole %s: warning: the run held out %g%% for the test, so --test-share includes "
-                "samples that it was trained on; %s\n",
+                "samples it was trained on; %s\n",
                 command, 100.0 * o->test_share, effect);
-    if (!validation || options->validation == 0.0) return;
+    double share = options->validation > 0.0 ? options->validation : options->calibration;
+    if (!validation || share == 0.0) return;
+    double held_out = o->val_split > 0.0 ? o->val_split : o->calibration;
     bool moved = has_share(r) && options->test_share != o->test_share; /* the rest is dealt anew */
-    if (o->val_split == 0.0)
+    if (held_out == 0.0)
         fprintf(stderr,
-                "ole %s: warning: the run held out no samples, so it was trained on those of "
-                "--val-split; %s\n",
+                "ole %s: warning: the run held out no samples, so it was trained on those that "
+                "--val-split selects; %s\n",
                 command, effect);
-    else if (options->seed != o->seed || options->validation > o->val_split || moved)
+    else if (options->seed != o->seed || share > held_out || moved)
         fprintf(stderr,
-                "ole %s: warning: the run held out other samples: the validation set %s includes "
-                "some that it was trained on; %s\n",
-                command, moved ? "that --test-share leaves" : "of --val-split and --seed", effect);
+                "ole %s: warning: the run held out other samples; the validation set %s includes "
+                "some it was trained on; %s\n",
+                command, moved ? "that remains after --test-share" : "of --val-split and --seed",
+                effect);
 }
 
 void tell_data_changed(const char *command, const char *data) {

@@ -25,6 +25,7 @@ typedef struct data_flags {
     uint64_t seed;
     bool has_validation, has_test_share, has_seed; /* whether they are given */
     bool skip_bad;
+    const char *align; /* NULL: not given */
 } data_flags;
 
 typedef struct trained_data {
@@ -64,6 +65,9 @@ void trained_data_compare(const trained_data *r, const char *command, const data
  * the first can be seen from here.
  */
 bool same_data(const char *a, const char *b, bool *there);
+
+/* The set that "cifar10" or "cifar10:path" names, as it is published; NULL: one that is not. */
+const ole_known_dataset *known_dataset(const char *data);
 
 /* The data of a run, as it was trained with these options. */
 ole_dataset_options run_dataset_options(const ole_train_options *run, int threads);

@@ -15,7 +15,6 @@
 #include <ole/verify.h>
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +26,21 @@ static const char auroc[] = "AUROC of known and novel";
 /* ---- Which runs --------------------------------------------------------------------------- */
 
 /* The first run of a side that finished; of OLÉ alone, with `best`, the best one, as in the paper.
- * -1: there is none. */
+ * -1: there is none, and stderr says why. */
 static int64_t pick_run(const row *r, int side, bool best) {
     const ole_study_run *runs = r->study.runs;
     int64_t picked = -1;
+    bool diverged = false;
     for (int64_t i = 0; i < r->study.run_count; i++) {
-        if (r->marks[i].side != side || runs[i].state != OLE_STUDY_FINISHED) continue;
+        if (r->marks[i].side != side) continue;
+        diverged |= runs[i].state == OLE_STUDY_DIVERGED;
+        if (runs[i].state != OLE_STUDY_FINISHED) continue;
         if (picked < 0 || (best && row_is_alone(r) && runs[i].knn1_error < runs[picked].knn1_error))
             picked = i;
     }
+    if (picked < 0)
+        tell_command("reproduce", "%s: %s of %s: nothing to show", r->asked.name,
+                     diverged ? "all runs diverged" : "no run is finished", side_name(r, side));
     return picked;
 }
 
@@ -141,19 +146,6 @@ static bool measure_features(row *r, int64_t run, int threads, trained_run *t) {
     return end_run(t, r, run, good);
 }
 
-/* The largest value of both figures on both y axes, so that they can be compared. */
-static void share_axis(ole_figure *figures, int count) {
-    double most = 0.0;
-    for (int f = 0; f < count; f++) {
-        if (figures[f].kind != OLE_FIGURE_HISTOGRAM && figures[f].kind != OLE_FIGURE_LINES) return;
-        for (int i = 0; i < figures[f].series_count; i++)
-            for (int64_t k = 0; k < figures[f].series[i].count; k++)
-                most = fmax(most, figures[f].series[i].y[k]); /* NaNs lose */
-    }
-    for (int f = 0; f < count; f++)
-        figures[f].y_max = 1.05 * most;
-}
-
 /* Each kind of figure of both sides, one beside the other, as far as they have runs. */
 static bool draw_features(const row *r, const trained_run runs[SIDES], figure_output *p) {
     ole_error error;
@@ -170,7 +162,7 @@ static bool draw_features(const row *r, const trained_run runs[SIDES], figure_ou
             figures[count] = *ole_drawing_figure(drawings[count]);
             sides[count++] = side;
         }
-        share_axis(figures, count);
+        ole_figures_share_y(figures, count);
         for (int i = 0; i < count; i++) {
             char name[96], title[200], caption[400];
             snprintf(title, sizeof title, "%s, %s", figures[i].title, side_name(r, sides[i]));
@@ -276,32 +268,7 @@ bool check_novel(row *r, int threads, char why[600]) {
 
 /* ---- Verification ------------------------------------------------------------------------- */
 
-/* count * part / all, for counts of pairs, whose product an int64_t may not hold. */
-static int64_t share_of_pairs(int64_t count, int64_t part, int64_t all) {
-    return (int64_t)((__int128)count * part / all);
-}
-
-/* All pairs of one class, and as many of different classes, evenly taken.  False: out of memory. */
-static bool make_pairs(ole_pairs *pairs, const int64_t *labels, int64_t count) {
-    int64_t all[2] = {0, 0}, seen[2] = {0, 0};
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t k = i + 1; k < count; k++)
-            all[labels[i] == labels[k]]++;
-    int64_t each = all[0] < all[1] ? all[0] : all[1];
-    *pairs =
-        (ole_pairs){.folds = FOLDS, .pair = malloc(((size_t)each * 2 + 1) * sizeof *pairs->pair)};
-    for (int64_t i = 0; i < count && pairs->pair; i++)
-        for (int64_t k = i + 1; k < count; k++) {
-            bool same = labels[i] == labels[k];
-            int64_t before = share_of_pairs(seen[same]++, each, all[same]);
-            if (share_of_pairs(seen[same], each, all[same]) == before) continue;
-            pairs->pair[pairs->count++] =
-                (ole_pair){.a = i, .b = k, .same = same, .fold = (int)(before % FOLDS)};
-        }
-    return pairs->pair != NULL;
-}
-
-/* Verifies pairs of novel samples by their features. */
+/* Verifies pairs of novel samples by their features: all pairs of one class, and as many of two. */
 static bool verify(ole_model *model, const ole_dataset *novel, const ole_run_mark *run,
                    ole_measures *to, ole_error *error) {
     const ole_dataset_info *info = ole_dataset_get_info(novel);
@@ -322,9 +289,10 @@ static bool verify(ole_model *model, const ole_dataset *novel, const ole_run_mar
         for (int64_t i = 0; i < info->count[split]; i++)
             labels[count++] = truth[i];
     }
-    good = good && make_pairs(&pairs, labels, count);
-    if (good && pairs.count < 2 * FOLDS) {
-        fprintf(stderr, "ole reproduce: skipped verification: too few pairs of novel samples\n");
+    if (good && ole_pairs_draw(&pairs, count, labels, INT64_MAX, FOLDS, 0, error) != OLE_OK) {
+        good = error->status == OLE_ERROR_ARGUMENT; /* too few samples */
+        if (good)
+            tell_command("reproduce", "skipped verification of novel pairs: %s", error->message);
     } else if (good) {
         good = ole_verify(&v, count, dim, OLE_F32, features, &pairs, NULL, NULL, error) == OLE_OK;
         if (good) {
@@ -349,6 +317,7 @@ static bool measure_run(row *r, int64_t number, int threads, ole_novelty *novelt
     ole_dataset *novel = NULL;
     ole_novelty_options options;
     ole_novelty_options_init(&options);
+    options.choose = false;
     options.threads = threads;
     options.callback = progress_images;
     options.callback_context = &t->line;
@@ -376,28 +345,22 @@ static bool measure_run(row *r, int64_t number, int threads, ole_novelty *novelt
 /* Both figures of the paper's Fig. 6; a side without a run has no novel samples. */
 static void draw_novelty(const row *r, const ole_novelty n[SIDES], figure_output *p) {
     static double x[SIDES][CURVE_POINTS], y[SIDES][CURVE_POINTS];
-    double edges[BARS + 1], bars[SIDES][BARS] = {{0}};
+    double edges[BARS + 1], bars[SIDES][BARS];
     ole_series curves[SIDES], scores[SIDES];
     ole_figure figure;
     int count = 0;
-    for (int i = 0; i <= BARS; i++)
-        edges[i] = (double)i / BARS;
     for (int side = 0; side < SIDES; side++) {
         if (n[side].novel_count == 0) continue;
         const ole_novelty_score *s = ole_novelty_get(&n[side], OLE_SCORE_SOFTMAX);
-        for (int64_t i = 0; i < n[side].novel_count; i++) {
-            double bar = fmin(fmax(0.0, BARS * s->novel[i]), BARS - 1);
-            bars[side][(int)bar] += 1.0 / (double)n[side].novel_count;
-        }
         curves[count] = thin_curve(side_name(r, side), s->roc.points, s->roc.fpr, s->accuracy_at,
                                    x[side], y[side]);
-        scores[count++] =
-            (ole_series){.name = side_name(r, side), .count = BARS, .x = edges, .y = bars[side]};
+        scores[count++] = share_bars(side_name(r, side), n[side].novel_count, s->novel, 0.0, 1.0,
+                                     BARS, edges, bars[side]);
     }
     ole_page_section(p->page, "Known and novel");
     ole_figure_init(&figure);
-    figure.x_label = "share of the novel over the threshold";
-    figure.y_label = "accuracy on the known, %";
+    figure.x_label = "share of novel samples above the threshold";
+    figure.y_label = "accuracy on known samples, %";
     figure.y_free = true;
     figure.series = curves;
     figure.series_count = count;
@@ -406,7 +369,7 @@ static void draw_novelty(const row *r, const ole_novelty n[SIDES], figure_output
                       "left is better. The paper's Fig. 6 (a).");
     figure.kind = OLE_FIGURE_HISTOGRAM;
     figure.x_label = "largest softmax score";
-    figure.y_label = "share of the novel samples";
+    figure.y_label = "share of novel samples";
     figure.y_free = false;
     figure.series = scores;
     figure_output_add(p, &figure, "novel-scores",
@@ -454,17 +417,6 @@ static bool draw_runs(row *r, const int64_t runs[SIDES], bool curves, int thread
     return figure_output_close(&f.output) == EXIT_DONE;
 }
 
-/* Whether one of a side finished; if not, stderr says why there is nothing to show. */
-static bool has_side(const row *r, int side) {
-    bool diverged = false;
-    if (pick_run(r, side, false) >= 0) return true;
-    for (int64_t i = 0; i < r->study.run_count; i++)
-        diverged |= r->marks[i].side == side && r->study.runs[i].state == OLE_STUDY_DIVERGED;
-    tell_command("reproduce", "%s: %s of %s: nothing to show", r->asked.name,
-                 diverged ? "all runs diverged" : "no run is finished", side_name(r, side));
-    return false;
-}
-
 bool show_runs(row *r, int threads) {
     bool novelty = r->asked.kind == RECIPE_NOVELTY, features = r->asked.kind != RECIPE_CURVES;
     bool curves = !novelty && (!features || r->asked.draws >> DRAW_CURVES & 1);
@@ -478,7 +430,7 @@ bool show_runs(row *r, int threads) {
         return false;
     }
     for (int side = 0; side < SIDES; side++) { /* one whose runs all diverged is omitted */
-        sides[side] = has_side(r, side) ? pick_run(r, side, !novelty) : -1;
+        sides[side] = pick_run(r, side, !novelty);
         if (features && sides[side] >= 0) shown[count++] = sides[side];
     }
     for (int64_t i = 0; i < r->study.run_count && curves; i++)

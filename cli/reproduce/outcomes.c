@@ -6,7 +6,6 @@
  */
 #include "reproduce/reproduce.h"
 
-#include "common/common.h"
 #include <ole/train/history.h>
 
 #include <inttypes.h>

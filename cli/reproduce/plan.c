@@ -79,11 +79,10 @@ static void put_training(FILE *to, const row *r) {
 
 /* What the paper reports. */
 static const char *reported_text(const recipe *p, char out[256]) {
-    char softmax[OLE_ERROR_TEXT], ole[OLE_ERROR_TEXT];
     if (isfinite(p->reported[SOFTMAX].mean))
         snprintf(out, 256, "%s: softmax %s %%, with OLÉ %s %%", p->measure ? p->measure : "",
-                 ole_study_error_text(p->reported[SOFTMAX], "", softmax),
-                 ole_study_error_text(p->reported[WITH_OLE], "", ole));
+                 ole_study_error_text(p->reported[SOFTMAX], "").text,
+                 ole_study_error_text(p->reported[WITH_OLE], "").text);
     else
         snprintf(out, 256, "%s", p->reports ? p->reports : "no numbers");
     return out;
@@ -96,42 +95,21 @@ static void put_plan(ole_json *w, const row *r, const plan *p, const char *comma
     const ole_train_options *o = &r->train;
     char reports[256];
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "name", asked->name);
-    ole_json_string(w, "shows", asked->shows);
-    ole_json_string(w, "title", asked->title);
+    ole_json_put(w, J("name", asked->name), J("shows", asked->shows), J("title", asked->title));
     if (asked->from) ole_json_string(w, "from", asked->from);
-    ole_json_string(w, "data", r->runs->train.data);
-    ole_json_bool(w, "here", p->here);
-    ole_json_string(w, "part", p->part);
-    ole_json_string(w, "net", o->net);
-    ole_json_number(w, "lambda", o->lambda);
-    ole_json_integer(w, "epochs", o->epochs);
-    ole_json_integer(w, "batch_size", o->batch_size);
-    ole_json_string(w, "opt", o->opt ? o->opt : "sgd");
-    ole_json_number(w, "lr", o->lr);
-    ole_json_number(w, "weight_decay", o->weight_decay);
-    ole_json_string(w, "augment", o->augment ? o->augment : "");
-    ole_json_string(w, "init", o->init ? o->init : "");
-    ole_json_string(w, "command", command);
-    ole_json_open(w, "lambdas", '[');
-    for (int i = 0; i < r->runs->lambda_count; i++)
-        ole_json_number(w, NULL, r->runs->lambdas[i]);
-    ole_json_close(w);
-    ole_json_open(w, "samples", '[');
-    for (int i = 0; i < r->runs->sample_count; i++)
-        ole_json_integer(w, NULL, r->runs->samples[i]);
-    ole_json_close(w);
-    ole_json_integer(w, "seeds", o->seeds);
-    ole_json_integer(w, "runs", row_count_runs(r));
-    ole_json_integer(w, "runs_left", p->left.runs);
-    ole_json_number(w, "seconds_left", p->left.seconds);
-    ole_json_number(w, "minutes_a_run", r->runs->minutes);
-    ole_json_number(w, "softmax", asked->reported[SOFTMAX].mean);
-    ole_json_number(w, "softmax_std", asked->reported[SOFTMAX].std);
-    ole_json_number(w, "ole", asked->reported[WITH_OLE].mean);
-    ole_json_number(w, "ole_std", asked->reported[WITH_OLE].std);
-    ole_json_string(w, "paper", reported_text(asked, reports));
-    ole_json_string(w, "folder", r->folder);
+    ole_json_put(w, J("data", r->runs->train.data), J("here", p->here), J("part", p->part),
+                 J("net", o->net), J("lambda", o->lambda), J("epochs", o->epochs),
+                 J("batch_size", o->batch_size), J("opt", o->opt ? o->opt : "sgd"), J("lr", o->lr),
+                 J("weight_decay", o->weight_decay), J("augment", o->augment ? o->augment : ""),
+                 J("init", o->init ? o->init : ""), J("command", command));
+    ole_json_numbers(w, "lambdas", r->runs->lambdas, r->runs->lambda_count);
+    ole_json_integers(w, "samples", r->runs->samples, r->runs->sample_count);
+    ole_json_put(
+        w, J("seeds", o->seeds), J("runs", row_count_runs(r)), J("runs_left", p->left.runs),
+        J("seconds_left", p->left.seconds), J("minutes_a_run", r->runs->minutes),
+        J("softmax", asked->reported[SOFTMAX].mean), J("softmax_std", asked->reported[SOFTMAX].std),
+        J("ole", asked->reported[WITH_OLE].mean), J("ole_std", asked->reported[WITH_OLE].std),
+        J("paper", reported_text(asked, reports)), J("folder", r->folder));
     ole_json_close(w);
 }
 
@@ -163,10 +141,10 @@ static void print_plan(const row *r, const plan *p, const char *command) {
     else if (!isfinite(p->left.seconds))
         print_lines("\n  not timed%s%s", *p->error.message ? ": " : "", p->error.message);
     else
-        printf("\n  %" PRId64 " run%s to make, about %s here, one after the other, estimated from "
-               "a few steps",
+        printf("\n  %" PRId64
+               " run%s to train, about %s here, one after the other, estimated from a few steps",
                left, left == 1 ? "" : "s", duration_text(p->left.seconds, time));
-    if (*p->part) print_lines("\n  on a part of the data: %s", p->part);
+    if (*p->part) print_lines("\n  uses part of the data: %s", p->part);
     print_lines("\n  into %s\n", r->folder);
 }
 
@@ -175,21 +153,21 @@ static void print_plan(const row *r, const plan *p, const char *command) {
 static void add_to_list(ole_text_table *t, const row *r, const plan *p) {
     const ole_study_error *paper = r->asked.reported;
     const char *shows = r->asked.shows, *by = strstr(shows, ", by ");
-    char time[32];
-    ole_text_table_add(t, "%s", r->asked.name);
-    ole_text_table_add(t, "%.*s", by ? (int)(by - shows) : 40, shows);
+    double seconds = p->left.seconds;
+    char reported[40] = "", left[32] = "done";
     if (isfinite(paper[SOFTMAX].mean) && isfinite(paper[WITH_OLE].mean))
-        ole_text_table_add(t, "%.2f, %.2f", paper[SOFTMAX].mean, paper[WITH_OLE].mean);
-    else
-        ole_text_table_add(t, "%s", "");
-    ole_text_table_add(t, "%s", !p->here ? "missing" : *p->part ? "a part" : "here");
-    if (p->left.runs == 0)
-        ole_text_table_add(t, "%s", "done");
-    else if (p->left.seconds >= 2 * DAY)
-        ole_text_table_add(t, "%.0f days", p->left.seconds / DAY);
-    else
-        ole_text_table_add(t, "%s",
-                           isfinite(p->left.seconds) ? duration_text(p->left.seconds, time) : "?");
+        snprintf(reported, sizeof reported, "%.2f, %.2f", paper[SOFTMAX].mean,
+                 paper[WITH_OLE].mean);
+    if (p->left.runs != 0 && seconds >= 2 * DAY)
+        snprintf(left, sizeof left, "%.0f days", seconds / DAY);
+    else if (p->left.runs != 0)
+        duration_text(seconds, left); /* "?" for NaN */
+    ole_text_table_row(t, "%s|%.*s|%s|%s|%s", r->asked.name, by ? (int)(by - shows) : 40, shows,
+                       reported,
+                       !p->here   ? "missing"
+                       : *p->part ? "partly"
+                                  : "here",
+                       left);
 }
 
 /* ---- All of them -------------------------------------------------------------------------- */
@@ -222,11 +200,11 @@ int plan_rows(row *rows, int count, bool list, bool json) {
     if (json) ole_json_close(&w);
     if (list && !json) {
         print_table(&table, widths);
-        printf("\nPaper: softmax, then with OLE. Times are estimates for the runs that are left,\n"
-               "one after the other, from the speed of the CNN-5 here; '--dry-run ROW' times\n"
-               "the row itself and says how to get missing data.\n");
+        printf("\n"
+               "Paper: softmax, then with OLE. Times are estimates for the remaining runs, one\n"
+               "after the other, from the speed of the CNN-5 here; '--dry-run ROW' times\n"
+               "the row itself and prints how to get missing data.\n");
     }
-    ole_text_table_free(&table);
     return good ? EXIT_DONE : fail_command("reproduce", "out of memory");
 }
 
@@ -250,14 +228,14 @@ void announce_rows(row *rows, int count, const reproduction *how) {
         bool here = p.left.runs > 0 && isfinite(p.left.seconds);
         bool there = p.left.runs > 0 && !how->quick && how->epochs <= 0 && r->runs->minutes > 0.0;
         name_row(r);
-        fprintf(stderr, "; %" PRId64 " run%s to make", p.left.runs, p.left.runs == 1 ? "" : "s");
+        fprintf(stderr, "; %" PRId64 " run%s to train", p.left.runs, p.left.runs == 1 ? "" : "s");
         if (here) fprintf(stderr, ", about %s here", duration_text(p.left.seconds, time));
         if (there)
             fprintf(stderr, ", about %s on an H200 in bf16",
                     duration_text(60.0 * r->runs->minutes * (double)p.left.runs, time));
         fprintf(stderr, (here || there) && p.left.runs > 1 ? ", one after the other\n" : "\n");
         if (*p.part)
-            tell_command("reproduce", "%s: the data here are a part of what is published: %s",
+            tell_command("reproduce", "%s: the data here are part of the published set: %s",
                          r->asked.name, p.part);
         seconds += p.left.seconds;
         timed++;

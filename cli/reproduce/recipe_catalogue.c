@@ -78,7 +78,7 @@ static bool read_figures(recipe *r, char why[OLE_OPTION_WHY]) {
                (strlen(figures[f]) != length || strncmp(figures[f], at, length) != 0))
             f++;
         if (f == RECIPE_FIGURES) {
-            int used = snprintf(why, OLE_OPTION_WHY, "paper: draw: '%.*s' is no figure; there are",
+            int used = snprintf(why, OLE_OPTION_WHY, "paper: draw: '%.*s' is not a figure; choose",
                                 length > 60 ? 60 : (int)length, at);
             for (f = 0; f < RECIPE_FIGURES; f++)
                 used += snprintf(why + used, (size_t)(OLE_OPTION_WHY - used), "%s %s", f ? "," : "",
@@ -109,7 +109,8 @@ static const char *find_mistake(const recipe *r) {
     if (!r->title || !r->shows) return "the block 'paper' with title and shows is missing";
     if (!shows_others && (!o->data || !o->net)) return "data or net is missing";
     if (shows_others != (r->from != NULL))
-        return "paper: the kinds features and curves, and no other, need 'from'";
+        return "paper: 'from' is required for the kinds features and curves, and not allowed for "
+               "others";
     if (r->kind == RECIPE_SWEEP && r->sample_count == 0)
         return "paper: the kind sweep needs samples, as samples: [50, 100]";
     if (r->kind != RECIPE_TUNE && !r->from && !r->lambda_list && o->lambda == 0.0)

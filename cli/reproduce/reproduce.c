@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char reproduce_summary[] = "the paper's table rows and figures, from their recipes";
+const char reproduce_summary[] = "run the paper's table rows and figures";
 
 typedef struct arguments {
     const char **names; /* with room for all recipes */
@@ -31,7 +31,7 @@ typedef struct arguments {
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     const arg_positional positionals[] = {
-        {"ROW", a->names, "names of --list, table2, or a recipe's file, as mine.yaml"}, {0}};
+        {"ROW", a->names, "names from --list, table2, or a recipe file such as mine.yaml"}, {0}};
     const ole_option options[] = {
         {"list", OLE_SWITCH, .to = &a->list, .heading = "Before running",
          .help = "list the recipes: data, time, the paper's numbers"},
@@ -43,7 +43,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"device", OLE_TEXT, &a->how.device, "auto|cpu|cuda[:i]",
          .help = "where it runs (default auto)"},
         {"precision", OLE_TEXT, &a->how.precision, "fp32|tf32|bf16",
-         .help = "of tensors (default fp32); noted in the results"},
+         .help = "precision of tensors (default fp32); noted in the results"},
         {"out", OLE_TEXT, &a->how.out, "FOLDER",
          .help = "for runs and results (default reproduced; with --quick reproduced-quick)"},
         {"epochs", OLE_INTEGER, &a->how.epochs, "N",
@@ -53,7 +53,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
              "epochs between evaluations; curves have fewer points (default: as in the recipe, 1)",
          .min = 1, .max = 100000},
         {"quick", OLE_SWITCH, .to = &a->how.quick,
-         .help = "2 epochs, a few samples, 1 seed: to see that everything works"},
+         .help = "2 epochs, a few samples, 1 seed: checks that everything works"},
         {"jobs", OLE_INTEGER, &a->how.jobs, "J",
          .help = "runs at once (default: the seeds on a GPU, else 1)", .min = 1, .max = 1024},
         {"threads", OLE_INTEGER, &a->how.threads, "N", .help = "threads (default: all processors)",
@@ -89,7 +89,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         return false;
     }
     if (a->count > ROW_MOST) {
-        fail_command("reproduce", "%d rows: give %d at most", a->count, ROW_MOST);
+        fail_command("reproduce", "%d rows; the limit is %d", a->count, ROW_MOST);
         return false;
     }
     if (!a->how.out) a->how.out = a->how.quick ? "reproduced-quick" : "reproduced";
@@ -151,7 +151,7 @@ static int open_rows(arguments *a, row *rows) {
         if (!row_open(r, a->names[i], &a->how)) return EXIT_USAGE;
         for (int k = 0; k < count; k++)
             if (strcmp(rows[k].asked.name, r->asked.name) == 0) {
-                fail_command("reproduce", "two rows are called %s: give one of them",
+                fail_command("reproduce", "two rows are called %s; name one of them",
                              r->asked.name);
                 return EXIT_USAGE;
             }
@@ -162,7 +162,9 @@ static int open_rows(arguments *a, row *rows) {
     }
     a->skipped = a->count - count;
     a->count = count;
-    if (count == 0) return fail_command("reproduce", "no row of Table 2 has its data here");
+    if (count == 0)
+        return fail_command("reproduce", "the data of every row of Table 2 are missing; 'ole "
+                                         "reproduce --list table2' shows them");
     for (int i = 0; i < a->count; i++) {
         row *r = &rows[i];
         for (int k = 0; k < a->count; k++)
@@ -213,8 +215,7 @@ static bool show(void *context, const ole_study_progress *p) {
 static void tell_kept(const row *r, const reproduction *how) {
     const char *name = r->asked.name;
     if (how->seeds > 0 && how->seeds < r->train.seeds)
-        tell_command("reproduce",
-                     "%s: %" PRId64 " seeds were begun and are continued; for %d use another --out",
+        tell_command("reproduce", "%s: %" PRId64 " seeds are in progress; for %d use another --out",
                      name, r->train.seeds, how->seeds);
     if (r->config && how->epochs > 0 && how->epochs != r->train.epochs)
         tell_command("reproduce",
@@ -226,10 +227,9 @@ static void tell_kept(const row *r, const reproduction *how) {
 }
 
 static bool put_recipe(const row *r) {
-    const char *text = r->asked.text;
     ole_error error;
     bool good = ole_run_make_folder(r->folder, NULL, &error) == OLE_OK &&
-                ole_run_put(r->folder, "recipe.yaml", text, strlen(text), &error) == OLE_OK;
+                ole_run_put(r->folder, "recipe.yaml", r->asked.text, &error) == OLE_OK;
     if (!good) fail_command("reproduce", "%s", error.message);
     return good;
 }
@@ -273,7 +273,7 @@ static int run_row(row *r, const reproduction *how) {
 static int conclude(const arguments *a, int code) {
     const char *out = a->how.out;
     if (code == EXIT_INTERRUPTED)
-        fprintf(stderr, "ole reproduce: stopped, and saved in %s; the same command resumes\n", out);
+        fprintf(stderr, "ole reproduce: stopped and saved in %s; the same command resumes\n", out);
     if (code == EXIT_DONE && a->json) return study_print_json("reproduce", out);
     if (code == EXIT_DONE) {
         print_results(out, a->names, a->count);

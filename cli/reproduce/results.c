@@ -67,15 +67,13 @@ static bool open_rows(all_rows *all, const char *out) {
 
 static void put_line(ole_json *w, const outcome *line) {
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "measure", line->measure);
-    ole_json_string(w, "unit", line->unit);
+    ole_json_put(w, J("measure", line->measure), J("unit", line->unit));
     for (int ours = 0; ours < 2; ours++) {
         ole_json_open(w, ours ? "ours" : "paper", '{');
         for (int side = 0; side < SIDES; side++) {
             const ole_study_error *e = ours ? &line->ours[side] : &line->paper[side];
             ole_json_open(w, ole_side_name(side), '{');
-            ole_json_number(w, "mean", e->mean);
-            ole_json_number(w, "std", e->std);
+            ole_json_put(w, J("mean", e->mean), J("std", e->std));
             if (ours) ole_json_integer(w, "runs", line->runs[side]);
             if (ours) ole_json_integer(w, "diverged", line->diverged[side]);
             ole_json_close(w);
@@ -89,27 +87,16 @@ static void put_row(ole_json *w, const outcomes *o) {
     const recipe *p = &o->row.asked;
     const ole_study_result *s = &o->row.study;
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "name", o->name);
-    ole_json_string(w, "shows", p->shows);
-    ole_json_string(w, "title", p->title);
-    ole_json_string(w, "command", o->command);
-    ole_json_string(w, "changes", o->changes);
-    ole_json_integer(w, "runs", s->total);
-    ole_json_integer(w, "ended", s->ended);
-    ole_json_integer(w, "diverged", o->diverged);
-    ole_json_bool(w, "complete", s->ended == s->total);
-    ole_json_integer(w, "epochs", o->row.train.epochs);
-    ole_json_integer(w, "seeds", o->row.train.seeds);
-    ole_json_integer(w, "train_samples", o->samples[0]);
-    ole_json_integer(w, "test_samples", o->samples[1]);
-    ole_json_number(w, "seconds", o->seconds);
-    ole_json_string(w, "device", o->devices);
-    ole_json_string(w, "precision", row_precision(&o->row));
-    ole_json_string(w, "date", o->date);
-    if (p->kind == RECIPE_TUNE) {
-        ole_json_number(w, "lambda_paper", p->chosen);
-        ole_json_number(w, "lambda_ours", o->chosen);
-    }
+    ole_json_put(w, J("name", o->name), J("shows", p->shows), J("title", p->title),
+                 J("command", o->command), J("changes", o->changes), J("runs", s->total),
+                 J("ended", s->ended), J("diverged", o->diverged),
+                 J("complete", (bool)(s->ended == s->total)), J("epochs", o->row.train.epochs),
+                 J("seeds", o->row.train.seeds), J("train_samples", o->samples[0]),
+                 J("test_samples", o->samples[1]), J("seconds", o->seconds),
+                 J("device", o->devices), J("precision", row_precision(&o->row)),
+                 J("date", o->date));
+    if (p->kind == RECIPE_TUNE)
+        ole_json_put(w, J("lambda_paper", p->chosen), J("lambda_ours", o->chosen));
     ole_json_open(w, "measures", '[');
     for (int i = 0; i < o->count; i++)
         put_line(w, &o->item[i]);
@@ -118,9 +105,7 @@ static void put_row(ole_json *w, const outcomes *o) {
 }
 
 static bool print_json(const all_rows *all, FILE *file) {
-    ole_json w;
-    ole_json_init(&w, file, 2);
-    ole_json_open(&w, NULL, '{');
+    ole_json w = ole_json_begin(file, 2, '{');
     ole_json_open(&w, "rows", '[');
     for (int i = 0; i < all->count; i++)
         if (all->item[i].command) put_row(&w, &all->item[i]);
@@ -128,10 +113,8 @@ static bool print_json(const all_rows *all, FILE *file) {
     ole_json_open(&w, "unread", '[');
     for (int i = 0; i < all->count; i++) {
         if (all->item[i].command) continue;
-        ole_json_open(&w, NULL, '{');
-        ole_json_string(&w, "name", all->item[i].name);
-        ole_json_string(&w, "reason", all->item[i].why.message);
-        ole_json_close(&w);
+        ole_json_object(&w, NULL, J("name", all->item[i].name),
+                        J("reason", all->item[i].why.message));
     }
     ole_json_close(&w);
     ole_json_close(&w);
@@ -153,25 +136,22 @@ enum { COLUMNS = sizeof widths / sizeof *widths };
 static void add_lines(ole_text_table *t, const outcomes *o) {
     for (const outcome *line = o->item; line < o->item + o->count; line++) {
         const int64_t *runs = line->runs, *diverged = line->diverged;
-        char text[OLE_ERROR_TEXT];
-        ole_text_table_add(t, "%s", o->name);
-        ole_text_table_add(t, "%s", o->row.asked.shows);
-        ole_text_table_add(t, "%s%s%s", line->measure, *line->unit ? ", " : "", line->unit);
-        for (int side = 0; side < SIDES; side++)
-            ole_text_table_add(t, "%s", ole_study_error_text(line->paper[side], "", text));
-        for (int side = 0; side < SIDES; side++)
-            ole_text_table_add(t, "%s", ole_study_error_text(line->ours[side], "", text));
+        char count[64], lost[64] = "";
+        snprintf(count, sizeof count, "%" PRId64, runs[WITH_OLE]);
         if (diverged[SOFTMAX] + diverged[WITH_OLE] > 0)
-            ole_text_table_add(
-                t, "%" PRId64 " and %" PRId64 " (%" PRId64 " and %" PRId64 " diverged)",
-                runs[SOFTMAX], runs[WITH_OLE], diverged[SOFTMAX], diverged[WITH_OLE]);
-        else if (runs[SOFTMAX] != runs[WITH_OLE])
-            ole_text_table_add(t, "%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
-        else
-            ole_text_table_add(t, "%" PRId64, runs[WITH_OLE]);
-        ole_text_table_add(t, "%s, %s", *o->devices ? o->devices : "-", row_precision(&o->row));
-        ole_text_table_add(t, "%.10s", o->date);
-        ole_text_table_add(t, "%s", o->changes);
+            snprintf(lost, sizeof lost, " (%" PRId64 " and %" PRId64 " diverged)",
+                     diverged[SOFTMAX], diverged[WITH_OLE]);
+        if (*lost || runs[SOFTMAX] != runs[WITH_OLE])
+            snprintf(count, sizeof count, "%" PRId64 " and %" PRId64, runs[SOFTMAX],
+                     runs[WITH_OLE]);
+        ole_text_table_row(t, "%s|%s|%s%s%s|%s|%s|%s|%s|%s%s|%s, %s|%.10s|%s", o->name,
+                           o->row.asked.shows, line->measure, *line->unit ? ", " : "", line->unit,
+                           ole_study_error_text(line->paper[SOFTMAX], "").text,
+                           ole_study_error_text(line->paper[WITH_OLE], "").text,
+                           ole_study_error_text(line->ours[SOFTMAX], "").text,
+                           ole_study_error_text(line->ours[WITH_OLE], "").text, count, lost,
+                           *o->devices ? o->devices : "-", row_precision(&o->row), o->date,
+                           o->changes);
     }
 }
 
@@ -250,7 +230,7 @@ static void add_row(ole_page *page, const outcomes *o) {
         snprintf(text, sizeof text, "Figures: %s/figures.html, and files in %s/figures%s.", o->name,
                  o->name,
                  o->figures == FIGURES_OLD
-                     ? ", of runs that were trained again since: the command draws them again"
+                     ? ", drawn before some runs were trained again: the command redraws them"
                      : "");
         ole_page_text(page, text);
     }
@@ -276,7 +256,7 @@ static void fill_page(ole_page *page, const all_rows *all) {
     snprintf(note, sizeof note, "%s of training", duration_text(seconds, time));
     ole_page_headline(page, "runs", value, note);
     snprintf(value, sizeof value, "%" PRId64, diverged);
-    if (diverged > 0) ole_page_headline(page, "diverged", value, "runs, in no mean");
+    if (diverged > 0) ole_page_headline(page, "diverged", value, "runs, excluded from the means");
     ole_page_section(page, "Paper and ours");
     ole_text_table table = table_of(all);
     ole_text_table_add_to_page(
@@ -284,7 +264,6 @@ static void fill_page(ole_page *page, const all_rows *all) {
         "At the end of training; mean ± standard deviation over the seeds. "
         "Nothing is chosen on a test set except the 'best run', which is how the "
         "paper reports it.");
-    ole_text_table_free(&table);
     for (int i = 0; i < all->count; i++)
         if (all->item[i].command) add_row(page, &all->item[i]);
     for (int i = 0; i < all->count; i++) {
@@ -313,10 +292,7 @@ static ole_status write_text(const all_rows *all, const char *out, const char *n
                              bool (*print)(const all_rows *, FILE *), ole_error *error) {
     ole_memory_file memory;
     if (ole_memory_file_open(&memory)) memory.failed |= !print(all, memory.file);
-    char *text = ole_memory_file_close(&memory);
-    ole_status status = ole_run_put(out, name, text, memory.size, error);
-    free(text);
-    return status;
+    return ole_run_put_memory(out, name, &memory, error);
 }
 
 bool write_results(const char *out) {
@@ -346,15 +322,11 @@ void print_results(const char *out, const char *const *names, int count) {
             fail_command("reproduce", "row %s is not in the results: %s", o->name, o->why.message);
         if (!asked) continue;
         add_lines(&table, o);
-        for (int c = 0; c < COLUMNS && isfinite(o->chosen); c++) {
-            double lambda = c == 4 ? o->row.asked.chosen : c == 6 ? o->chosen : NAN;
-            if (isfinite(lambda))
-                ole_text_table_add(&table, "%g", lambda);
-            else
-                ole_text_table_add(&table, "%s", c == 0 ? o->name : c == 2 ? "lambda chosen" : "");
-        }
+        char paper[32] = "";
+        if (isfinite(o->row.asked.chosen)) snprintf(paper, sizeof paper, "%g", o->row.asked.chosen);
+        if (isfinite(o->chosen))
+            ole_text_table_row(&table, "%s||lambda chosen||%s||%g", o->name, paper, o->chosen);
     }
     if (table.count > 0) print_table(&table, widths);
-    ole_text_table_free(&table);
     close_rows(&all);
 }

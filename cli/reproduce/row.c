@@ -290,8 +290,8 @@ static bool find_given(const row *r, const char *name, const char *kind, const c
                        char out[ROW_PATH], char why[600]) {
     if (ole_find_path(out, name)) return true;
     snprintf(why, 600,
-             "%s: there is no %s%.100s here or in $OLE_DATA: it needs %.300s. Put it there; it "
-             "cannot be downloaded",
+             "%s: there is no %s%.100s here or in $OLE_DATA; put it there, as it cannot be "
+             "downloaded: %.300s",
              r->asked.name, kind, name, r->runs->needs ? r->runs->needs : usual);
     return false;
 }
@@ -302,7 +302,7 @@ static bool locate_data(const row *r, const char *data, char out[ROW_PATH], char
     ole_error error;
     snprintf(out, ROW_PATH, "%s", data);
     if (strncmp(data, folder, strlen(folder)) == 0) {
-        if (!find_given(r, data + strlen(folder), "folder ", "a subfolder per class", path, why))
+        if (!find_given(r, data + strlen(folder), "folder ", "one subfolder per class", path, why))
             return false;
         snprintf(out, ROW_PATH, "%s%.*s", folder, ROW_PATH - 16, path);
         return true;
@@ -327,21 +327,11 @@ bool row_locate(row *r, char why[600]) {
 const char *row_missing(const row *r, char out[600]) {
     const char *needs = r->asked.needs ? r->asked.needs : r->runs->needs;
     if (needs)
-        snprintf(out, 600, "its data are not here; it needs %.500s", needs);
+        snprintf(out, 600, "its data are missing; it needs %.500s", needs);
     else
-        snprintf(out, 600, "its data are not here; get them with 'ole data get %.100s'",
+        snprintf(out, 600, "its data are missing; get them with 'ole data get %.100s'",
                  r->runs->train.data);
     return out;
-}
-
-/* The data set as it is published: copies may hold a part of it. */
-static const ole_known_dataset *find_known(const char *data) {
-    size_t count, length = strcspn(data, ":");
-    const ole_known_dataset *sets = ole_known_datasets(&count);
-    for (size_t i = 0; i < count; i++)
-        if (strlen(sets[i].name) == length && strncmp(sets[i].name, data, length) == 0)
-            return &sets[i];
-    return NULL;
 }
 
 static void add_part(char out[PART_ROOM], int64_t here, int64_t all, const char *what) {
@@ -350,7 +340,7 @@ static void add_part(char out[PART_ROOM], int64_t here, int64_t all, const char 
 }
 
 void row_part(const row *r, char out[PART_ROOM]) {
-    const ole_known_dataset *known = find_known(r->train.data);
+    const ole_known_dataset *known = known_dataset(r->train.data);
     char folder[ROW_PATH], path[ROW_PATH];
     ole_dataset *set;
     out[0] = '\0';
@@ -400,7 +390,7 @@ void row_read_samples(const row *r, int64_t samples[2], char part[PART_ROOM]) {
     const char *train = ole_measures_find(&data, NULL, OLE_MEASURE_TRAINING),
                *test = ole_measures_find(&data, NULL, OLE_MEASURE_TEST),
                *noted = ole_measures_find(&data, NULL, OLE_MEASURE_PART);
-    const ole_known_dataset *known = r->train.classes ? NULL : find_known(r->train.data);
+    const ole_known_dataset *known = r->train.classes ? NULL : known_dataset(r->train.data);
     samples[0] = train ? strtoll(train, NULL, 10) : 0;
     samples[1] = test ? strtoll(test, NULL, 10) : 0;
     snprintf(part, PART_ROOM, "%s", noted ? noted : "");

@@ -1,6 +1,6 @@
 /*
- * ole/analyze.h - what embedded features look like: every measurement in one call, and which class
- * subspaces overlap.
+ * ole/analyze.h - what embedded features look like: every measurement in one call, which class
+ * subspaces overlap, neural collapse, and retrieval.
  *
  * Example: all measurements of labelled features.
  *
@@ -62,6 +62,63 @@ OLE_API ole_status ole_overlaps(const ole_embedding *embedding, double energy, i
                                 ole_overlap *pairs, int64_t capacity, int64_t *count,
                                 ole_progress *progress, void *context, ole_error *error);
 
+/* ---- Neural collapse ------------------------------------------------------------------------ */
+
+/*
+ * How far features have collapsed to their class means, and the means to a simplex (Papyan, Han and
+ * Donoho, PNAS 2020); all but the angles vanish in the limit.  μ_c is the mean of class c, μ the
+ * mean of the μ_c, m_c = μ_c - μ.  NaN where a measure is not defined.
+ */
+typedef struct ole_collapse {
+    int64_t classes;
+    double nc1;         /* tr(Σ_W Σ_B⁺) / C: variance within classes over variance between */
+    double nc2_norms;   /* standard deviation of ‖m_c‖ over their mean */
+    double nc2_cosines; /* standard deviation of the cosines of pairs of m_c */
+    double nc2_simplex; /* mean distance of these cosines from -1/(C - 1) */
+    double mean_cosine; /* mean |cosine| of pairs of μ_c, not centred: 0 is the goal of OLÉ */
+    /* With a classifier, else NaN and NULL: */
+    double nc3;        /* ‖W / ‖W‖_F - M / ‖M‖_F‖_F, M the matrix of the m_c */
+    double nc4;        /* % of rows whose class by the classifier is not that of the nearest μ_c */
+    double angle_mean; /* degrees between w_c and the subspace of class c, which the OLÉ paper */
+    double angle_most; /* predicts to vanish */
+    double *angle;     /* [classes] by rising label */
+} ole_collapse;
+
+/*
+ * The rows of `classifier` (or NULL) are the classes by rising label.  `energy` is as in
+ * ole_overlaps().  At least two classes.  On failure there is nothing to free.
+ */
+OLE_API ole_status ole_collapse_measure(ole_collapse *collapse, const ole_embedding *embedding,
+                                        const ole_linear_classifier *classifier, double energy,
+                                        int threads, ole_error *error);
+OLE_API void ole_collapse_free(ole_collapse *collapse);
+
+/* ---- Retrieval ------------------------------------------------------------------------------ */
+
+enum { OLE_RECALLS = 4 };
+
+/*
+ * Each row seeks the others of its class, by cosine.  R is how many there are; rows that are the
+ * only ones of their class are skipped.  All in %, means over the queries.
+ */
+typedef struct ole_retrieval {
+    int64_t queries;    /* with an R of at least 1 */
+    int64_t of_queries; /* rows they were drawn from */
+    double map_at_r;    /* mean over ranks i <= R of (precision at i if row i is right, else 0) */
+    double r_precision; /* share of right rows among the R nearest */
+    int k[OLE_RECALLS]; /* 1, 2, 4, 8 */
+    double recall[OLE_RECALLS]; /* queries with a right row among the k nearest */
+} ole_retrieval;
+
+/*
+ * Rows of `test` seek those of `train`; with `test` NULL each row of `train` seeks the others.  At
+ * most `sample` queries (0: all) are drawn by `seed`.  `progress` may be NULL.
+ */
+OLE_API ole_status ole_retrieval_measure(ole_retrieval *retrieval, const ole_embedding *train,
+                                         const ole_embedding *test, int64_t sample, uint64_t seed,
+                                         int threads, ole_progress *progress, void *context,
+                                         ole_error *error);
+
 /* ---- Everything in one call ----------------------------------------------------------------- */
 
 /* Fill with ole_analyze_options_init(). */
@@ -86,6 +143,9 @@ typedef struct ole_analyze_options {
      * OLE_OK and an analysis of 0 rows with nothing to free.  NULL (default): it runs to the end.
      */
     bool (*stop)(void *context);
+    const ole_linear_classifier
+        *classifier; /* for neural collapse; NULL (default): none. Its rows */
+                     /* are the classes by rising label */
 } ole_analyze_options;
 
 OLE_API void ole_analyze_options_init_sized(ole_analyze_options *options, size_t struct_size);
@@ -114,6 +174,8 @@ typedef struct ole_analysis {
     double *space;            /* [points, dim]: the features, if dim is 2 or 3; else NULL */
     const char *const *names; /* as in the options */
     int64_t name_count;
+    ole_collapse collapse;   /* without `overlap`, or of one class: all NaN */
+    ole_retrieval retrieval; /* without `errors`: no queries */
 } ole_analysis;
 
 /*

@@ -67,6 +67,18 @@ OLE_API ole_status ole_classify_features(ole_feature_errors *errors, const ole_e
                                          const ole_embedding *test,
                                          const ole_classify_options *options, ole_error *error);
 
+/*
+ * The k (1 to 1000) rows of `reference` with the largest cosine for each row of `query`, exactly:
+ * their numbers into nearest[queries, k], by falling cosine (of equals the first row first), and
+ * the cosines into cosine[queries, k], which may be NULL.  With `query` NULL the rows of
+ * `reference`, of which none is its own neighbour.  Where there are fewer than k rows: -1 and NaN.
+ * Labels are not read and may be NULL.  `callback` may be NULL; if it stops the search, the call
+ * returns OLE_OK and what was found so far.
+ */
+OLE_API ole_status ole_nearest_rows(const ole_embedding *reference, const ole_embedding *query,
+                                    int k, int threads, ole_part_callback *callback, void *context,
+                                    int64_t *nearest, double *cosine, ole_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,14 @@ typedef struct ole_embedding {
     const int64_t *labels; /* [rows] */
 } ole_embedding;
 
+/* logits = W h + b, owned by the caller. */
+typedef struct ole_linear_classifier {
+    int64_t classes;
+    int64_t dim;
+    const float *weight; /* [classes, dim]; NULL: only logits are known (ole/novelty.h) */
+    const float *bias;   /* [classes]; NULL: 0 */
+} ole_linear_classifier;
+
 /* ---- Spectra -------------------------------------------------------------------------------- */
 
 /* The singular values of all rows, or of one class. */

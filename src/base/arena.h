@@ -4,9 +4,10 @@
  * The same code runs twice: once with base = NULL to count, once with the block to hand out:
  *
  *     ole_arena arena = {0};
- *     place_everything(plan, &arena);            // counts
- *     arena = (ole_arena){.base = ole_arena_allocate(arena.used)};
- *     place_everything(plan, &arena);            // places
+ *     place_everything(plan, &arena); // counts
+ *     plan->memory = ole_arena_reserve(&arena);
+ *     if (!plan->memory) return out_of_memory(arena.used);
+ *     place_everything(plan, &arena); // places
  */
 #ifndef OLE_SRC_BASE_ARENA_H
 #define OLE_SRC_BASE_ARENA_H
@@ -42,6 +43,13 @@ static inline void *ole_arena_allocate(size_t bytes) {
     if (bytes > (size_t)PTRDIFF_MAX - OLE_ALIGNMENT) return NULL;
     size_t whole = (bytes + OLE_ALIGNMENT - 1) / OLE_ALIGNMENT * OLE_ALIGNMENT;
     return aligned_alloc(OLE_ALIGNMENT, whole ? whole : OLE_ALIGNMENT);
+}
+
+/* A block of what was counted, which the next pass takes from (free() it), or NULL. */
+static inline void *ole_arena_reserve(ole_arena *arena) {
+    void *block = ole_arena_allocate(arena->used);
+    if (block) *arena = (ole_arena){.base = (char *)block};
+    return block;
 }
 
 #endif

@@ -23,9 +23,8 @@
 
 static ole_status fail_io(const ole_atomic_file *file, const char *what, int number,
                           ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO, "%s: %s: %s",
-                    ole_quote_string(&quoted, file->path), what, strerror(number));
+                    ole_quote_string(file->path).text, what, strerror(number));
 }
 
 /* The length of the directory part of `path` with its slash; 0 when there is none. */

@@ -131,8 +131,8 @@ ole_status ole_memory_check(size_t bytes, const char *what, const char *remedy, 
     int64_t left = ole_memory_left("");
     if (left == INT64_MAX || bytes <= (uint64_t)left || (check && strcmp(check, "off") == 0))
         return OLE_OK;
-    return ole_fail(error, OLE_ERROR_MEMORY,
-                    "%s: %.3g GiB of memory needed, %.3g GiB left: %s; OLE_MEMORY_CHECK=off tries "
-                    "it all the same",
-                    what, (double)bytes / 1073741824.0, (double)left / 1073741824.0, remedy);
+    return ole_fail(
+        error, OLE_ERROR_MEMORY,
+        "%s: needs %.3g GiB of memory, %.3g GiB are free: %s; OLE_MEMORY_CHECK=off tries it anyway",
+        what, (double)bytes / 1073741824.0, (double)left / 1073741824.0, remedy);
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,12 +90,19 @@ bool ole_cpu_capped(void) {
 }
 
 ole_status ole_cpu_describe(ole_cpu *cpu, ole_error *error) {
-    ole_quoted quoted;
     if (!known)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "OLE_CPU=%s: unknown level; choose %s",
-                        ole_quote_string(&quoted, cap), CHOICES);
+                        ole_quote_string(cap).text, CHOICES);
     if (!cpu) return OLE_OK;
     *cpu = (ole_cpu){LEVELS[machine].name, LEVELS[level].name, *cap ? cap : NULL,
                      level < machine ? LEVELS[level].openblas : NULL};
     return OLE_OK;
+}
+
+int ole_threads(int given) {
+    if (given > 0) return given;
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+    int count = CPU_COUNT(&allowed);
+    return count < 1 ? 1 : count > 1024 ? 1024 : count;
 }

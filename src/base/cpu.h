@@ -47,4 +47,7 @@ OLE_INTERNAL ole_cpu_level ole_cpu_allowed(void);
 /* Whether that is less than the machine has. */
 OLE_INTERNAL bool ole_cpu_capped(void);
 
+/* `given` threads, or for 0 one per processor that this process may use, at most 1024. */
+OLE_INTERNAL int ole_threads(int given);
+
 #endif

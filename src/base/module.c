@@ -48,13 +48,13 @@ static void load(ole_module *module) {
         module->handle = handle;
     else if (handle)
         ole_fail(&module->failure, OLE_ERROR_UNSUPPORTED,
-                 "%s: %s is of version %s, the library of %s: install both from one build",
-                 module->what, module->file, version ? *version : "unknown", ole_version());
+                 "%s: %s has version %s, the library %s: install both from one build", module->what,
+                 module->file, version ? *version : "unknown", ole_version());
     else if (reason)
         ole_fail(&module->failure, OLE_ERROR_UNSUPPORTED, "%s: %.300s; %s", module->what, reason,
                  module->unusable);
     else
-        ole_fail(&module->failure, OLE_ERROR_UNSUPPORTED, "%s: %s is not there: %s", module->what,
+        ole_fail(&module->failure, OLE_ERROR_UNSUPPORTED, "%s: %s is missing: %s", module->what,
                  given ? given : module->file, module->absent);
     if (handle && !module->handle) dlclose(handle);
 }

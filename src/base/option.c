@@ -4,7 +4,6 @@
 #include "base/nearest_name.h"
 #include "base/number.h"
 #include "base/quote.h"
-#include "ole/base.h"
 
 #include <errno.h>
 #include <float.h>
@@ -117,7 +116,9 @@ bool ole_option_is_idle(const ole_option *o, const ole_option *table, const void
     const char *words = o->idle_with + length;
     char room[OLE_OPTION_VALUE], flag[OLE_OPTION_FLAG];
     const char *text = other ? ole_option_text(other, base, room) : NULL;
-    if (!text || (*words ? find_word(words + 1, text) < 0 : !*text)) return false;
+    if (!text || !*text) return false;
+    bool but = words[0] == '=' && words[1] == '!'; /* =!a|b: any value but these */
+    if (*words && (find_word(words + 1 + but, text) < 0) != but) return false;
     snprintf(beside, OLE_OPTION_WHY, "%s %s", ole_option_flag(other, flag), text);
     return true;
 }
@@ -173,8 +174,7 @@ static bool refuse(const ole_option *o, const char *name, const char *text,
     default:
         describe_number(o, expected, sizeof expected);
     }
-    ole_quoted quoted;
-    snprintf(why, OLE_OPTION_WHY, "%s '%s': expected %s", name, ole_quote_string(&quoted, text),
+    snprintf(why, OLE_OPTION_WHY, "%s '%s': expected %s", name, ole_quote_string(text).text,
              expected);
     return false;
 }

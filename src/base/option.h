@@ -61,7 +61,8 @@ typedef struct ole_option {
     const char *initial;   /* the default as text; NULL: 0, or no text */
     const char *heading;   /* a new group of options begins here in the help */
     const char *idle_with; /* the option has no effect if another has one of these values, */
-                           /* "milestones=cosine|none", or any value, "sampler" */
+                           /* "milestones=cosine|none", any value, "sampler", or any but these, */
+                           /* "sampler=!balanced" */
     unsigned flags;
 } ole_option;
 

@@ -97,7 +97,7 @@ ole_status ole_pool_create(ole_pool **result, int threads, ole_error *error) {
         if (ole_thread_start(&w->thread, work, w) != 0) {
             ole_pool_destroy(pool);
             return ole_fail(error, OLE_ERROR_MEMORY,
-                            "the system refused thread %d of %d: ask for fewer threads", i + 2,
+                            "the system refused thread %d of %d; use fewer threads", i + 2,
                             threads);
         }
         pool->workers++;

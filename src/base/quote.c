@@ -6,6 +6,7 @@
  */
 #include "base/quote.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,28 +32,79 @@ void ole_quote_in_place(char *text) {
     }
 }
 
-const char *ole_quote(ole_quoted *quoted, const char *bytes, size_t length) {
-    size_t room = sizeof quoted->text - 1;
+static size_t find_any(const char *bytes, size_t from, size_t length, const char *any) {
+    while (from < length && (!bytes[from] || !strchr(any, bytes[from])))
+        from++;
+    return from;
+}
+
+/* Where the authority of a URL begins, behind "://"; 0: this is none. */
+static size_t find_authority(const char *bytes, size_t length) {
+    size_t at = 0;
+    while (at < length && (isalnum((unsigned char)bytes[at]) || strchr("+-.", bytes[at])) &&
+           bytes[at])
+        at++;
+    return at > 0 && length - at > 3 && memcmp(bytes + at, "://", 3) == 0 ? at + 3 : 0;
+}
+
+/* Copies at most room - 1 bytes of a URL without its secrets, and returns how many. */
+static size_t copy_public(const char *url, size_t length, size_t authority, char *to, size_t room) {
+    size_t end = find_any(url, authority, length, "/?#"), host = end;
+    while (host > authority && url[host - 1] != '@')
+        host--;
+    size_t query = find_any(url, end, length, "?#"), hash = find_any(url, query, length, "#");
+    const size_t parts[][2] = {{0, authority}, {host, query}, {hash, length}};
+    size_t used = 0;
+    for (int i = 0; i < 3; i++) {
+        size_t size = parts[i][1] - parts[i][0];
+        if (size > room - 1 - used) size = room - 1 - used;
+        memcpy(to + used, url + parts[i][0], size);
+        used += size;
+    }
+    to[used] = '\0';
+    return used;
+}
+
+char *ole_without_secrets(const char *text) {
+    size_t length = strlen(text), authority = find_authority(text, length);
+    char *copy = malloc(length + 1);
+    if (!copy) return NULL;
+    if (authority > 0)
+        copy_public(text, length, authority, copy, length + 1);
+    else
+        memcpy(copy, text, length + 1);
+    return copy;
+}
+
+ole_quoted ole_quote(const char *bytes, size_t length) {
+    ole_quoted quoted;
+    char url[2048];
+    size_t authority = length > 0 ? find_authority(bytes, length) : 0;
+    if (authority > 0) {
+        length = copy_public(bytes, length, authority, url, sizeof url);
+        bytes = url;
+    }
+    size_t room = sizeof quoted.text - 1;
     size_t used = length;
     if (length <= room) {
-        if (length > 0) memcpy(quoted->text, bytes, length);
+        if (length > 0) memcpy(quoted.text, bytes, length);
     } else {
         size_t tail = room - HEAD - DOTS;
-        memcpy(quoted->text, bytes, HEAD);
-        memcpy(quoted->text + HEAD, "...", DOTS);
-        memcpy(quoted->text + HEAD + DOTS, bytes + length - tail, tail);
+        memcpy(quoted.text, bytes, HEAD);
+        memcpy(quoted.text + HEAD, "...", DOTS);
+        memcpy(quoted.text + HEAD + DOTS, bytes + length - tail, tail);
         used = room;
     }
     for (size_t i = 0; i < used; i++)
-        if (!quoted->text[i]) quoted->text[i] = '?';
-    quoted->text[used] = '\0';
-    ole_quote_in_place(quoted->text);
-    return quoted->text;
+        if (!quoted.text[i]) quoted.text[i] = '?';
+    quoted.text[used] = '\0';
+    ole_quote_in_place(quoted.text);
+    return quoted;
 }
 
-const char *ole_quote_string(ole_quoted *quoted, const char *string) {
+ole_quoted ole_quote_string(const char *string) {
     if (!string) string = "(null)";
-    return ole_quote(quoted, string, strlen(string));
+    return ole_quote(string, strlen(string));
 }
 
 char *ole_shell_word(const char *word) {

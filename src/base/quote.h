@@ -12,13 +12,19 @@ typedef struct ole_quoted {
 } ole_quoted;
 
 /*
- * Copies `length` bytes, control characters as '?'; the middle of a long text becomes
- * "...".  Returns quoted->text, for use as an argument of ole_fail().
+ * Copies `length` bytes, control characters as '?'; the middle of a long text becomes "...", and a
+ * URL loses what may be secret, as in ole_without_secrets().  As an argument:
+ *
+ *     ole_fail(error, OLE_ERROR_IO, "%s: cannot open", ole_quote_string(path).text);
  */
-OLE_INTERNAL const char *ole_quote(ole_quoted *quoted, const char *bytes, size_t length);
+OLE_INTERNAL ole_quoted ole_quote(const char *bytes, size_t length);
 
 /* The same for a terminated string; "(null)" for NULL. */
-OLE_INTERNAL const char *ole_quote_string(ole_quoted *quoted, const char *string);
+OLE_INTERNAL ole_quoted ole_quote_string(const char *string);
+
+/* A copy; of a URL without user, password and query, which may hold a token. free() it. NULL: out
+ * of memory. */
+OLE_INTERNAL char *ole_without_secrets(const char *text);
 
 /* A word of a command that is to be pasted, quoted for the shell where needed; free() it. NULL: out
  * of memory. */

@@ -37,7 +37,7 @@ FILE *ole_fopen_regular(const char *path) {
 }
 
 const char *ole_open_reason(int number) {
-    return number == EINVAL ? "a pipe or a device: copy it to a file first" : strerror(number);
+    return number == EINVAL ? "a pipe or a device; copy it to a file first" : strerror(number);
 }
 
 /* Less than the file's size where it is cut meanwhile. 0 or an errno. */
@@ -70,8 +70,6 @@ ole_status ole_read_file(const char *path, size_t limit, char **bytes, size_t *s
     free(*bytes);
     *bytes = NULL;
     *size = 0;
-    ole_quoted quoted;
     return ole_fail(error, number == ENOMEM ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
-                    "%s: cannot read: %s", ole_quote_string(&quoted, path),
-                    ole_open_reason(number));
+                    "%s: cannot read: %s", ole_quote_string(path).text, ole_open_reason(number));
 }

@@ -32,11 +32,11 @@ ole_status ole_struct_read(void *options, const void *given, size_t first, const
                         "options.struct_size is %zu: fill options with %s()", size, init);
     for (size_t i = known; i < size; i++)
         if (((const char *)given)[i])
-            return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "options.struct_size is %zu and this version reads %zu bytes, but an "
-                            "option behind them is set: fill options with %s(), or use a newer "
-                            "library",
-                            size, known, init);
+            return ole_fail(
+                error, OLE_ERROR_ARGUMENT,
+                "options.struct_size is %zu, this version reads %zu bytes, and an option beyond "
+                "them is set: fill options with %s(), or use a newer library",
+                size, known, init);
     memcpy(options, given, size < known ? size : known);
     memcpy(options, &known, sizeof known);
     return OLE_OK;

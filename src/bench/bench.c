@@ -69,7 +69,7 @@ static const op_kind kinds[] = {
     {OLE_OP_CONV, "conv"},        {OLE_OP_NORM, "norm"},        {OLE_OP_RELU, "relu"},
     {OLE_OP_MAXPOOL, "max pool"}, {OLE_OP_AVGPOOL, "avg pool"}, {OLE_OP_FLATTEN, "flatten"},
     {OLE_OP_LINEAR, "linear"},    {OLE_OP_DROPOUT, "dropout"},  {OLE_OP_ADD, "add"},
-    {OLE_OP_CONCAT, "concat"},
+    {OLE_OP_CONCAT, "concat"},    {OLE_OP_PAD, "pad channels"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -118,7 +118,7 @@ static ole_status run_steps(ole_bench_setup *s, ole_bench_result *result, ole_er
     double *times = malloc(MOST_STEPS * sizeof *times);
     if (!times) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     ole_plan_measure(plan, true);
-    double start = ole_clock();
+    double start = ole_clock(), processor = ole_processor_clock();
     int64_t n = 0;
     while (status == OLE_OK && !result->interrupted && n < MOST_STEPS &&
            (n < LEAST_STEPS || ole_clock() - start < o->seconds)) {
@@ -130,9 +130,11 @@ static ole_status run_steps(ole_bench_setup *s, ole_bench_result *result, ole_er
             stage[stage_of[i]] += step.seconds[i];
         result->interrupted = report_steps(o, n, ole_clock() - start);
     }
+    processor = ole_processor_clock() - processor;
     double median = ole_bench_median(times, n);
     free(times);
     if (status != OLE_OK) return status;
+    result->processor_ms = processor / (double)n * 1e3;
     result->steps = n;
     result->step_ms = median * 1e3;
     result->images_per_s = (double)o->batch_size / median;

@@ -61,7 +61,9 @@ typedef struct ole_bench_kind {
 enum { OLE_BENCH_KINDS = 16 };
 
 typedef struct ole_bench_result {
-    double step_ms; /* median */
+    double step_ms;      /* median */
+    double processor_ms; /* of all threads, loader included: the mean of a step, which other */
+                         /* programs on the machine disturb less; 0 on a GPU */
     double images_per_s;
     double loader_images_per_s;        /* of one loader thread by itself */
     int64_t steps;                     /* measured */

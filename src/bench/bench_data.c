@@ -15,10 +15,10 @@ enum { CROP = 4 };
 
 ole_status ole_bench_check(const ole_bench_options *o, int ranks, ole_error *error) {
     if (!o->net)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "net is missing: give a name or a notation");
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "net is missing; give a name or a notation");
     if (o->batch_size < ranks || o->classes < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "batch_size is %lld and classes %d: give at least 1 image for each of %d "
+                        "batch_size is %lld and classes %d; give at least 1 image for each of %d "
                         "ranks, and 1 class",
                         (long long)o->batch_size, o->classes, ranks);
     ole_train_options train, checked;
@@ -49,7 +49,7 @@ static ole_status make_images(ole_bench_setup *s, ole_error *error) {
     }
     if (s->beside)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "images of %d channels have no loader: take 1 to %d", o->channels,
+                        "images of %d channels have no loader; use 1 to %d", o->channels,
                         OLE_MAX_CHANNELS);
     int64_t size = s->batch * ole_network_image_size(&s->network);
     s->images = malloc((size_t)size * sizeof *s->images);

@@ -33,17 +33,17 @@ const ole_reader *ole_find_reader(const char *name, const char **rest, ole_error
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (strlen(readers[i]->name) == length && memcmp(readers[i]->name, name, length) == 0)
             return readers[i];
-    ole_quoted quoted;
     struct stat about;
     if (stat(name, &about) == 0 && S_ISDIR(about.st_mode))
         ole_fail(error, OLE_ERROR_ARGUMENT,
-                 "%s: a folder of images, with a sub-folder for each class, is named folder:%s",
-                 ole_quote_string(&quoted, name), quoted.text);
+                 "%s: not a data set; a folder with one subfolder of images per class is written "
+                 "folder:%s",
+                 ole_quote_string(name).text, ole_quote_string(name).text);
     else
         ole_fail(error, OLE_ERROR_ARGUMENT,
-                 "%s: this is no data set; they are digits, mnist, fashion-mnist, svhn, cifar10, "
-                 "cifar100, stl10, folder:PATH and npy:X.npy,y.npy",
-                 ole_quote(&quoted, name, length));
+                 "%s: unknown data set; choose digits, mnist, fashion-mnist, svhn, cifar10, "
+                 "cifar100, stl10, folder:PATH or npy:X.npy,y.npy",
+                 ole_quote(name, length).text);
     return NULL;
 }
 
@@ -60,29 +60,35 @@ void ole_dataset_options_init_sized(ole_dataset_options *options, size_t struct_
 }
 
 static ole_status check_options(const ole_dataset_options *o, ole_error *error) {
-    const double shares[] = {o->validation, o->test_share};
-    for (int i = 0; i < 2; i++)
+    static const char *const names[] = {"validation", "test_share", "calibration"};
+    const double shares[] = {o->validation, o->test_share, o->calibration};
+    for (int i = 0; i < 3; i++)
         if (!(shares[i] >= 0 && shares[i] < 1))
             return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "options.%s is %g: give a share from 0 to less than 1",
-                            i == 0 ? "validation" : "test_share", shares[i]);
+                            "options.%s is %g; must be a share from 0 to less than 1", names[i],
+                            shares[i]);
     if (o->samples_per_class < 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.samples_per_class is %" PRId64 ": give 0 for all, or more",
+                        "options.samples_per_class is %" PRId64 "; must be 0 (all) or more",
                         o->samples_per_class);
     if (o->resize < 0 || o->resize > MAX_RESIZE)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.resize is %d: give 0 to %d", o->resize,
-                        MAX_RESIZE);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.resize is %d; must be 0 to %d",
+                        o->resize, MAX_RESIZE);
     if (o->resize_width < 0 || o->resize_width > MAX_RESIZE || (o->resize_width && !o->resize))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.resize_width is %d: give 0 to %d, and the height as resize",
-                        o->resize_width, MAX_RESIZE);
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "options.resize_width is %d; must be 0 to %d, with the height in options.resize",
+            o->resize_width, MAX_RESIZE);
     if (o->channels != 0 && o->channels != 1 && o->channels != 3)
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "options.channels is %d; must be 1 (grey), 3 (colour) or 0 (as in the files)",
+            o->channels);
+    if (o->align && *o->align && !o->resize)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.channels is %d: give 1 for grey, 3 for colour, 0 for as it is",
-                        o->channels);
+                        "options.align needs the size of the images in options.resize");
     if (o->threads < 1 || o->threads > MAX_THREADS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 1 to %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d; must be 1 to %d",
                         o->threads, MAX_THREADS);
     return OLE_OK;
 }

@@ -39,6 +39,12 @@ static inline bool ole_is_split(ole_split split) {
     return split == OLE_SPLIT_TRAIN || split == OLE_SPLIT_TEST || split == OLE_SPLIT_VALIDATION;
 }
 
+/* As messages call a split: "no test samples". */
+static inline const char *ole_split_name(ole_split split) {
+    static const char *const names[] = {"training", "test", "validation"};
+    return names[split];
+}
+
 /* Vectors have one mean and deviation for all their elements, images one per channel. */
 static inline int ole_statistic_count(const ole_dataset_info *info) {
     return info->height == 1 && info->width == 1 ? 1 : info->channels;

@@ -21,11 +21,9 @@ ole_status ole_join_path(char path[OLE_PATH_ROOM], const char *folder, const cha
     bool joined = length == 0 || folder[length - 1] == '/' || !*name;
     const char *slash = joined ? "" : "/";
     int needed = snprintf(path, OLE_PATH_ROOM, "%s%s%s", folder, slash, name);
-    if (needed < 0 || needed >= OLE_PATH_ROOM) {
-        ole_quoted quoted;
+    if (needed < 0 || needed >= OLE_PATH_ROOM)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: this path is too long",
-                        ole_quote_string(&quoted, folder));
-    }
+                        ole_quote_string(folder).text);
     return OLE_OK;
 }
 
@@ -45,9 +43,8 @@ ole_status ole_find_file(char path[OLE_PATH_ROOM], const char *folder, const cha
                          ole_error *error) {
     for (int i = 0; i < 4; i++)
         if (variant(path, folder, name, i) && access(path, F_OK) == 0) return OLE_OK;
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_IO, "%s: there is no %s%s here",
-                    ole_quote_string(&quoted, folder), name, strstr(name, "-idx") ? "(.gz)" : "");
+    return ole_fail(error, OLE_ERROR_IO, "%s: there is no %s%s here", ole_quote_string(folder).text,
+                    name, strstr(name, "-idx") ? "(.gz)" : "");
 }
 
 /* ---- Folders ------------------------------------------------------------------------------ */
@@ -57,7 +54,7 @@ typedef struct places {
     int count;
 } places;
 
-/* Adds base/middle/name, where `base` is there; a path too long is no place. */
+/* Adds base/middle/name if `base` exists; paths that are too long are skipped. */
 static void add_place(places *list, const char *base, const char *middle, const char *name) {
     if (!base || !*base) return;
     int needed = snprintf(list->path[list->count], OLE_PATH_ROOM, "%s%s%s%s", base, middle,
@@ -95,7 +92,7 @@ bool ole_find_path(char path[OLE_PATH_ROOM], const char *name) {
     return false;
 }
 
-/* Whether `place` or the reader's sub-folder in it has its first file. */
+/* Whether `place`, or the reader's subfolder there, has its first file. */
 static bool has_files(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *place) {
     char file[OLE_PATH_ROOM];
     for (int sub = 0; sub <= (reader->folder != NULL); sub++)
@@ -116,14 +113,12 @@ static const char *find_archive(const ole_reader *reader, const char *place) {
 }
 
 static ole_status not_unpacked(const char *archive, const char *place, ole_error *error) {
-    ole_quoted quoted;
     char path[OLE_PATH_ROOM];
     ole_status status = ole_join_path(path, place, archive, error);
     if (status != OLE_OK) return status;
     char *from = ole_shell_word(path), *to = ole_shell_word(place);
-    status = ole_fail(error, OLE_ERROR_IO,
-                      "%s is there, but not unpacked; this does that: tar -xzf %s -C %s",
-                      ole_quote_string(&quoted, path), from ? from : path, to ? to : place);
+    status = ole_fail(error, OLE_ERROR_IO, "%s is there but not unpacked; run tar -xzf %s -C %s",
+                      ole_quote_string(path).text, from ? from : path, to ? to : place);
     free(from);
     free(to);
     return status;
@@ -139,12 +134,10 @@ static ole_status not_found(const ole_reader *reader, const places *list, ole_er
     for (int i = 0; i < list->count && used < sizeof sought; i++)
         used += (size_t)snprintf(sought + used, sizeof sought - used, "%s%s", i ? ", " : "",
                                  list->path[i]);
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_IO,
-                    "%s: %s is in none of %s: get it with 'ole data get %s', or give its folder as "
-                    "%s:FOLDER",
-                    reader->name, reader->train[0], ole_quote_string(&quoted, sought), reader->name,
-                    reader->name);
+    return ole_fail(
+        error, OLE_ERROR_IO,
+        "%s: %s not found in %s; get it with 'ole data get %s', or name its folder as %s:FOLDER",
+        reader->name, reader->train[0], ole_quote_string(sought).text, reader->name, reader->name);
 }
 
 ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *given,
@@ -171,6 +164,7 @@ ole_status ole_default_folder(char folder[OLE_PATH_ROOM], const char *name, ole_
         memcpy(folder, list.path[0], OLE_PATH_ROOM);
         return OLE_OK;
     }
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s: neither OLE_DATA nor HOME says where data go: give a folder", name);
+    return ole_fail(
+        error, OLE_ERROR_ARGUMENT,
+        "%s: neither OLE_DATA nor HOME is set, so there is no place for data; name a folder", name);
 }

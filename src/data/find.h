@@ -21,7 +21,7 @@ ole_status ole_find_file(char path[OLE_PATH_ROOM], const char *folder, const cha
 ole_status ole_find_folder(char folder[OLE_PATH_ROOM], const ole_reader *reader, const char *given,
                            ole_error *error);
 
-/* Where downloads of a data set go: the cache, or $OLE_DATA/NAME where that is set. */
+/* The destination of a data set's download: the cache, or $OLE_DATA/NAME if that is set. */
 ole_status ole_default_folder(char folder[OLE_PATH_ROOM], const char *name, ole_error *error);
 
 #endif

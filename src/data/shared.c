@@ -137,8 +137,7 @@ static const char *map_file(const ole_shared_name *name) {
 ole_status ole_source_attach(ole_source *source, const ole_shared_name *name, ole_error *error) {
     *source = (ole_source){0};
     const char *map = map_file(name);
-    if (!map)
-        return ole_fail(error, OLE_ERROR_IO, "%s is not what was published there", name->path);
+    if (!map) return ole_fail(error, OLE_ERROR_IO, "%s differs from the published one", name->path);
     ole_status status = take_source(source, map, error);
     if (status != OLE_OK) ole_source_free(source);
     return status;

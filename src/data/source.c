@@ -11,8 +11,7 @@
 
 static ole_status out_of_memory(ole_error *error, const char *what, double bytes) {
     return ole_fail(error, OLE_ERROR_MEMORY,
-                    "out of memory: the %s of the data set need %.0f MB; take fewer or smaller "
-                    "ones",
+                    "out of memory: the %s of the data set need %.0f MB; use fewer or smaller ones",
                     what, bytes / 1e6);
 }
 

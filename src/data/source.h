@@ -1,5 +1,5 @@
 /*
- * src/data/source.h - what a reader delivers: all samples of a data set, in memory, with labels.
+ * src/data/source.h - the result of a reader: all samples of a data set, in memory, with labels.
  *
  * A reader turns files into one ole_source: the training samples first, the test samples behind
  * them.  Everything after that (splits, classes, batches) is the same for all formats.
@@ -21,13 +21,13 @@ typedef struct ole_source {
     uint8_t *bytes;      /* [count, channels, height, width] */
     float *floats;
     int32_t *labels;       /* [count], 0 to classes - 1 */
-    int64_t skipped;       /* images left out */
-    int64_t passed_over;   /* folder: what is not called as an image where images are sought */
+    int64_t skipped;       /* unreadable images */
+    int64_t passed_over;   /* folder: entries of class folders whose names are not an image's */
     ole_image_sizes sizes; /* folder: of the others, as their files have them */
     char **files;          /* folder: [file_count] paths, first those of the samples; or NULL */
     int64_t file_count;
     size_t folder_length; /* of the folder that all of them start with, the slash included */
-    void *map; /* where the samples lie in memory that is mapped (shared.h); NULL: they are ours */
+    void *map; /* the mapping that holds the samples (shared.h); NULL: they are our own */
     size_t map_bytes;
 } ole_source;
 
@@ -35,7 +35,7 @@ typedef struct ole_source {
 typedef ole_status ole_read_function(const char *path, const ole_dataset_options *options,
                                      ole_source *source, ole_error *error);
 
-/* What samples are like, by the headers of their files; unreadable images are skipped. */
+/* The shape of the samples, from the headers of their files; unreadable images are skipped. */
 typedef struct ole_probe {
     int channels, height, width; /* vectors: D, 1, 1; folders: as the first readable image */
     int side;                    /* folders: the median of the images' shorter sides; else 0 */
@@ -43,6 +43,7 @@ typedef struct ole_probe {
     bool channels_differ;        /* folders: some images are grey, some coloured */
     int64_t samples;             /* folders, npy: of the training part; else 0 */
     bool has_test;               /* folders, npy: there is a test part */
+    int classes;                 /* folders; else 0 */
 } ole_probe;
 
 /* `apart` as in ole_dataset_options. */
@@ -64,7 +65,7 @@ typedef struct ole_reader {
     ole_read_function *read; /* searches for files itself; NULL: these say what there is */
     ole_file_function *read_file;
     const char *train[OLE_PART_FILES], *test[OLE_PART_FILES]; /* the first file marks the folder */
-    const char *folder; /* the sub-folder they may also lie in, as archives unpack; or NULL */
+    const char *folder; /* the subfolder they may also lie in, as archives unpack; or NULL */
     int shape[3];       /* channels, height, width; 0: `probe_shape` tells, given the same path */
     int classes;
     const char *const *class_names; /* NULL: "0", "1", ... */

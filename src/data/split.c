@@ -1,9 +1,9 @@
 /*
- * src/data/split.c - test share, validation split, samples a class, and the choice of classes.
+ * src/data/split.c - test share, validation split, samples per class, and the choice of classes.
  *
  * All of it is done class by class, so every split has the classes in the proportions of the whole.
  * A class's samples are permuted once by (seed, class): the first go to validation, the next K are
- * kept for training.  So more samples a class means the old ones and some more, and leaving out
+ * kept for training.  So more samples per class means the same ones and some more, and leaving out
  * other classes changes nothing.  The test part of a set without one does not follow the seed: runs
  * that differ in the seed are judged on the same samples.
  */
@@ -26,10 +26,11 @@ typedef struct work {
     const ole_source *source;
     const char *name;
     const ole_dataset_options *options;
-    int *to;          /* [source classes]: new number, or OUT */
-    int8_t *role;     /* [count]: an ole_split, or OUT */
-    int64_t *members; /* [count]: training part by class */
-    int64_t *start;   /* [source classes + 1]: where each class begins in members */
+    int *to;           /* [source classes]: new number, or OUT */
+    int8_t *role;      /* [count]: an ole_split, or OUT */
+    int64_t *members;  /* [count]: training part by class */
+    int64_t *start;    /* [source classes + 1]: where each class begins in members */
+    double validation; /* the share that is held out */
 } work;
 
 /* ---- Classes ------------------------------------------------------------------------------ */
@@ -50,12 +51,11 @@ static int find_class(const ole_source *source, const char *text, size_t length)
 
 static ole_status unknown_class(const work *w, const char *text, size_t length, ole_error *error) {
     const ole_source *source = w->source;
-    ole_quoted quoted, first, last;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s: there is no class '%s': its %d classes are 0 '%s' to %d '%s'", w->name,
-                    ole_quote(&quoted, text, length), source->classes,
-                    ole_quote_string(&first, source->class_names[0]), source->classes - 1,
-                    ole_quote_string(&last, source->class_names[source->classes - 1]));
+                    "%s: no class '%s'; its %d classes are 0 '%s' to %d '%s'", w->name,
+                    ole_quote(text, length).text, source->classes,
+                    ole_quote_string(source->class_names[0]).text, source->classes - 1,
+                    ole_quote_string(source->class_names[source->classes - 1]).text);
 }
 
 /* Fills `to` and the splits' list of classes. */
@@ -69,11 +69,9 @@ static ole_status choose_classes(work *w, ole_splits *splits, ole_error *error) 
         size_t length = strcspn(text, ",");
         int c = find_class(w->source, text, length);
         if (c == OUT) return unknown_class(w, text, length, error);
-        if (w->to[c] != OUT) {
-            ole_quoted quoted;
+        if (w->to[c] != OUT)
             return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: class '%s' is given twice", w->name,
-                            ole_quote(&quoted, text, length));
-        }
+                            ole_quote(text, length).text);
         w->to[c] = splits->classes;
         splits->class[splits->classes++] = c;
         text = text[length] ? text + length + 1 : NULL;
@@ -83,7 +81,7 @@ static ole_status choose_classes(work *w, ole_splits *splits, ole_error *error) 
 
 /* ---- Roles -------------------------------------------------------------------------------- */
 
-/* How many of n a share takes: rounded, but neither none nor all where that can be. */
+/* The share of n samples, rounded, but neither none nor all if possible. */
 static int64_t share_of(int64_t n, double share) {
     if (share <= 0 || n < 2) return 0;
     int64_t taken = (int64_t)floor((double)n * share + 0.5);
@@ -117,31 +115,50 @@ static int test_role(const work *w) {
     return w->options->skip_test ? OUT : OLE_SPLIT_TEST;
 }
 
+/* The size of the test part, of n samples, for a set that has none of its own. */
+static int64_t test_count(const work *w, int64_t n) {
+    const ole_source *source = w->source;
+    bool divides = !source->has_test && source->train_count == source->count;
+    return divides ? share_of(n, source->test_share) : 0;
+}
+
+/* The share for validation, or for calibration if every class has enough samples. */
+static double held_out(const work *w) {
+    const ole_dataset_options *o = w->options;
+    if (o->validation > 0.0 || o->samples_per_class > 0) return o->validation;
+    for (int c = 0; c < w->source->classes; c++) {
+        int64_t count = w->start[c + 1] - w->start[c];
+        if (w->to[c] != OUT && count - test_count(w, count) < OLE_CALIBRATION_SAMPLES) return 0.0;
+    }
+    return o->calibration;
+}
+
 static ole_status divide_class(work *w, int c, ole_error *error) {
     const ole_source *source = w->source;
     int64_t *members = w->members + w->start[c], count = w->start[c + 1] - w->start[c];
-    if (!source->has_test && source->train_count == source->count && source->test_share > 0) {
+    int64_t test = test_count(w, count);
+    if (test > 0) {
         ole_shuffle(members, count, 0, OLE_RANDOM_SPLIT, TEST_STREAM + (uint64_t)c, 0);
-        int64_t test = share_of(count, source->test_share);
         give_role(w, members, test, test_role(w));
         members += test;
         count -= test;
     }
     ole_shuffle(members, count, w->options->seed, OLE_RANDOM_SPLIT, (uint64_t)c, 0);
-    int64_t validation = share_of(count, w->options->validation);
+    int64_t validation = share_of(count, w->validation);
     give_role(w, members, validation, OLE_SPLIT_VALIDATION);
     members += validation;
     count -= validation;
     int64_t wanted = w->options->samples_per_class;
-    ole_quoted quoted;
-    const char *class_name = ole_quote_string(&quoted, source->class_names[c]);
+    const ole_quoted quoted = ole_quote_string(source->class_names[c]);
+    const char *class_name = quoted.text;
     if (count == 0)
         return ole_fail(error, OLE_ERROR_DATA, "%s: class %d '%s' has no training samples", w->name,
                         c, class_name);
     if (wanted > count)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: class %d '%s' has %" PRId64 " training samples, not the %" PRId64
-                        " asked for: ask for fewer, or leave the class out",
+                        "%s: class %d '%s' has %" PRId64
+                        " training samples, not the requested %" PRId64
+                        "; request fewer, or exclude the class",
                         w->name, c, class_name, count, wanted);
     give_role(w, members, wanted ? wanted : count, OLE_SPLIT_TRAIN);
     return OLE_OK;
@@ -154,6 +171,7 @@ static ole_status assign_roles(work *w, ole_error *error) {
         w->role[i] = test ? (int8_t)test_role(w) : OUT;
     }
     group_members(w);
+    w->validation = held_out(w);
     for (int c = 0; c < source->classes; c++) {
         ole_status status = w->to[c] == OUT ? OLE_OK : divide_class(w, c, error);
         if (status != OLE_OK) return status;

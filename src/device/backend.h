@@ -96,23 +96,37 @@ static inline bool ole_norm_shared(const ole_op_call *call) {
     return call->train && call->share && call->share->norm;
 }
 
-/* An optimiser step on one parameter, exactly as in PyTorch (coupled L2 weight decay). */
+/* An optimiser step on one parameter, exactly as in PyTorch: weight decay is added to the gradient,
+ * or, `decoupled` (AdamW), shrinks the parameter by lr * weight_decay before the step. */
 typedef struct ole_update {
     enum { OLE_UPDATE_SGD, OLE_UPDATE_ADAM } kind;
     double lr, weight_decay;
     double momentum; /* SGD */
     bool nesterov;
     double beta1, beta2, eps; /* Adam */
+    bool decoupled;           /* Adam */
     int64_t step;             /* from 1 */
+    int64_t begun;            /* the step before the optimiser's first */
+    double clip;              /* the largest norm of all gradients together, for clip(); 0: any */
+    double average; /* decay of the weights' moving average, for average(); 0: there is none */
 } ole_update;
+
+/* The decay of the moving average at this step: it begins low, so that the first weights are soon
+ * forgotten. */
+static inline double ole_average_decay(double decay, int64_t steps) {
+    double least = (1.0 + (double)steps) / (10.0 + (double)steps);
+    return decay < least ? decay : least;
+}
 
 /* One parameter to update. */
 typedef struct ole_update_item {
     const ole_node *node;
     const ole_param *param;
     void *data;
-    const void *gradient;
+    void *gradient;
     void *state[2]; /* momentum; or Adam's two moments */
+    size_t bytes;   /* of the parameter in memory */
+    double rate;    /* factor of the learning rate */
 } ole_update_item;
 
 struct ole_recorder;
@@ -179,15 +193,24 @@ typedef struct ole_backend {
                        const float *plain, bool accumulate, void *to);
 
     /* Softmax cross-entropy of logits [n, classes]: the mean loss and the number of correct rows.
+     * The target is 1 - smoothing for the label, plus smoothing / classes for every class.
      * dlogits (unless NULL) = scale * gradient of the mean.  scores (unless NULL) = the softmax. */
     void (*softmax_loss)(ole_device_context *context, int64_t n, int64_t classes,
-                         const void *logits, const int32_t *labels, double scale, void *dlogits,
-                         float *scores, double *loss, int64_t *correct);
+                         const void *logits, const int32_t *labels, double smoothing, double scale,
+                         void *dlogits, float *scores, double *loss, int64_t *correct);
 
+    /* Before updates: scales the gradients so that their norm, all together, is at most `largest`,
+     * as torch.nn.utils.clip_grad_norm_ does. */
+    void (*clip)(ole_device_context *context, double largest, const ole_update_item *items,
+                 int count);
+    /* state[0] += (1 - ole_average_decay()) * (data - state[0]) for each item, whose gradient is
+     * not read. */
+    void (*average)(ole_device_context *context, const ole_update *update,
+                    const ole_update_item *items, int count);
     /* Updates one parameter. state: momentum, or Adam's two moments. */
     void (*update)(ole_device_context *context, const ole_update *update, size_t bytes, void *param,
                    const void *gradient, void *state[2]);
-    /* Updates all parameters at once. (optional: one by one) */
+    /* Updates all parameters at once, each at its rate. (optional: one by one) */
     void (*update_all)(ole_device_context *context, const ole_update *update,
                        const ole_update_item *items, int count);
 

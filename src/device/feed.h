@@ -2,11 +2,13 @@
  * src/device/feed.h - samples in a backend's memory, and the order in which recorded steps
  * (recorder.h) take them.
  *
- * The device assembles batches by itself: it crops, mirrors and normalises samples as the loader of
- * the host would, from the same random numbers.
+ * The device assembles batches by itself: it crops, mirrors, augments and normalises samples as the
+ * loader of the host would, from the same random numbers.
  */
 #ifndef OLE_SRC_DEVICE_FEED_H
 #define OLE_SRC_DEVICE_FEED_H
+
+#include "data/loader/photo.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,9 +30,9 @@ typedef struct ole_feed_spec {
     const int64_t *index;  /* [samples] where each lies */
     const int32_t *labels; /* [samples] */
     uint64_t seed;
-    uint32_t stream; /* of the random numbers for crops and mirrors */
     int crop;
     bool flip;
+    ole_photo photo;
     int channels;                  /* normalised apart: table and floats are of so many */
     const float *table;            /* [channels, 256] bytes, normalised */
     const float *mean, *deviation; /* [channels] of floats */
@@ -44,7 +46,7 @@ typedef struct ole_feed_epoch {
     uint64_t step;        /* steps done before it, in all */
     const int64_t *order; /* [batches * batch] samples; beyond `samples` of them: none (-1) */
     const double *rates;  /* [batches] learning rates */
-    bool idle;            /* updates are passed over: a rehearsal */
+    bool idle;            /* updates are skipped: a rehearsal */
 } ole_feed_epoch;
 
 #endif

@@ -22,6 +22,7 @@ typedef enum ole_op {
     OLE_OP_DROPOUT, /* in training: zero with probability `rate`, else x / (1 - rate) */
     OLE_OP_ADD,     /* two inputs of the same shape */
     OLE_OP_CONCAT,  /* two inputs along C */
+    OLE_OP_PAD,     /* channels of zeros: half of the new ones before the input's, half behind */
 } ole_op;
 
 /* Dropout draws for a = step * 2^20 + node, b = element / 4: one word per element. */
@@ -33,6 +34,11 @@ typedef struct ole_shape {
 
 static inline int64_t ole_shape_size(ole_shape s) {
     return s.c * s.h * s.w;
+}
+
+/* Where the input's channels begin in the output of OLE_OP_PAD. */
+static inline int64_t ole_pad_first(ole_shape in, ole_shape out) {
+    return (out.c - in.c) / 2;
 }
 
 enum { OLE_NODE_NAME = 48, OLE_MAX_INPUTS = 2, OLE_MAX_PARAMS = 4 };

@@ -63,7 +63,7 @@ typedef struct ole_recorder {
     void (*assemble)(ole_device_context *context, const ole_feed *feed, int64_t n,
                      ole_layout layout, void *images, int32_t *labels);
     void (*softmax)(ole_device_context *context, ole_layout layout, const void *logits,
-                    const int32_t *labels, double scale, void *dlogits);
+                    const int32_t *labels, double smoothing, double scale, void *dlogits);
     /*
      * At most 16 a step; taken in by check(), which lets a bad loss stop the updates.  Linked ranks
      * (device/link.h) add up their losses there: each gives its share, softmax's by `scale`, the

@@ -74,6 +74,21 @@ static ole_status find_overlaps(ole_analysis *a, const ole_embedding *e,
                         o->progress, o->context, error);
 }
 
+static ole_status measure_collapse(ole_analysis *a, const ole_embedding *e,
+                                   const ole_analyze_options *o, ole_error *error) {
+    a->collapse = (ole_collapse){a->classes, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
+    if (!o->overlap || a->classes < 2) return OLE_OK;
+    say(o, "neural collapse");
+    return ole_collapse_measure(&a->collapse, e, o->classifier, o->energy, o->threads, error);
+}
+
+static ole_status measure_retrieval(ole_analysis *a, const ole_embedding *e,
+                                    const ole_analyze_options *o, ole_error *error) {
+    if (!o->errors) return OLE_OK;
+    return ole_retrieval_measure(&a->retrieval, e, o->test, o->sample, o->seed, o->threads,
+                                 o->progress, o->context, error);
+}
+
 /* ---- Points ------------------------------------------------------------------------------- */
 
 static ole_status draw_points(ole_analysis *a, const ole_embedding *e, const ole_analyze_options *o,
@@ -167,6 +182,10 @@ static ole_status analyze(ole_analysis *a, const ole_embedding *e, ole_analyze_o
     a->name_count = o->name_count;
     status = find_overlaps(a, e, o, error);
     if (status != OLE_OK || stops(o)) return status;
+    status = measure_collapse(a, e, o, error);
+    if (status != OLE_OK || stops(o)) return status;
+    status = measure_retrieval(a, e, o, error);
+    if (status != OLE_OK || stops(o)) return status;
     status = draw_points(a, e, o, error);
     if (status == OLE_OK) status = copy_space(a, e, error);
     if (status == OLE_OK) status = make_map(a, e, o, error);
@@ -176,8 +195,9 @@ static ole_status analyze(ole_analysis *a, const ole_embedding *e, ole_analyze_o
 ole_status ole_analyze(ole_analysis *analysis, const ole_embedding *e,
                        const ole_analyze_options *options, ole_error *error) {
     ole_analyze_options o = defaults;
-    ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_analyze_options, stop),
-                                        "ole_analyze_options_init", error);
+    ole_status status =
+        ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_analyze_options, classifier),
+                        "ole_analyze_options_init", error);
     if (status != OLE_OK) return status;
     if (!analysis) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_analyze: analysis is NULL");
     ole_analysis a = {0};
@@ -196,5 +216,6 @@ void ole_analysis_free(ole_analysis *a) {
     free(a->point_labels);
     free(a->map);
     free(a->space);
+    ole_collapse_free(&a->collapse);
     *a = (ole_analysis){0};
 }

@@ -236,11 +236,10 @@ static ole_status measure(ole_angles *angles, const choice *c, const ole_embeddi
              .side = angles->side};
     ole_arena arena = {0};
     place(&j, &arena, o->threads);
-    void *memory = ole_arena_allocate(arena.used);
+    void *memory = ole_arena_reserve(&arena);
     if (!memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for angles");
-    memset(memory, 0, arena.used);
-    arena = (ole_arena){.base = memory};
     place(&j, &arena, o->threads);
+    memset(memory, 0, arena.used);
     for (int t = 0; t < 2 * o->threads; t++)
         j.tallies[t].least = INFINITY;
     compare_all(&j, pool, o);
@@ -262,10 +261,11 @@ void ole_angles_options_init_sized(ole_angles_options *options, size_t struct_si
 
 static ole_status check_options(const ole_angles_options *o, ole_error *error) {
     if (o->sample >= 0 && o->picture >= 0 && o->picture <= 10000) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "ole_angles_measure: sample is %lld and picture %lld: give 0 or more, and at "
-                    "most 10000 for the picture",
-                    (long long)o->sample, (long long)o->picture);
+    return ole_fail(
+        error, OLE_ERROR_ARGUMENT,
+        "ole_angles_measure: sample is %lld and picture %lld; must be 0 or more, and at "
+        "most 10000 for the picture",
+        (long long)o->sample, (long long)o->picture);
 }
 
 ole_status ole_angles_measure(ole_angles *angles, const ole_embedding *e,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/sort.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -36,29 +37,18 @@ ole_status ole_embedding_check(const char *who, const ole_embedding *e, int thre
 
 /* ---- Grouping ----------------------------------------------------------------------------- */
 
-typedef struct labelled_row {
-    int64_t label;
-    int64_t row;
-} labelled_row;
-
-static int compare_rows(const void *left, const void *right) {
-    const labelled_row *a = left, *b = right;
-    if (a->label != b->label) return a->label < b->label ? -1 : 1;
-    return (a->row > b->row) - (a->row < b->row);
-}
-
 ole_status ole_classes_create(ole_classes *c, int64_t rows, const int64_t *labels,
                               ole_error *error) {
     *c = (ole_classes){0};
-    labelled_row *sorted = malloc(((size_t)rows + 1) * sizeof *sorted);
+    ole_keyed *sorted = malloc(((size_t)rows + 1) * sizeof *sorted);
     ole_status status = OLE_ERROR_MEMORY;
     if (sorted) {
         for (int64_t i = 0; i < rows; i++)
-            if (labels[i] >= 0) sorted[c->rows++] = (labelled_row){labels[i], i};
-        qsort(sorted, (size_t)c->rows, sizeof *sorted, compare_rows);
+            if (labels[i] >= 0) sorted[c->rows++] = (ole_keyed){(uint64_t)labels[i], i};
+        qsort(sorted, (size_t)c->rows, sizeof *sorted, ole_by_key);
         size_t classes = 0;
         for (int64_t i = 0; i < c->rows; i++)
-            classes += i == 0 || sorted[i].label != sorted[i - 1].label;
+            classes += i == 0 || sorted[i].key != sorted[i - 1].key;
         c->order = malloc(((size_t)c->rows + 1) * sizeof *c->order);
         c->begin = malloc((classes + 1) * sizeof *c->begin);
         c->label = malloc((classes + 1) * sizeof *c->label);
@@ -66,9 +56,9 @@ ole_status ole_classes_create(ole_classes *c, int64_t rows, const int64_t *label
     }
     for (int64_t i = 0; i < c->rows && status == OLE_OK; i++) {
         c->order[i] = sorted[i].row;
-        if (i > 0 && sorted[i].label == sorted[i - 1].label) continue;
+        if (i > 0 && sorted[i].key == sorted[i - 1].key) continue;
         c->begin[c->classes] = i;
-        c->label[c->classes++] = sorted[i].label;
+        c->label[c->classes++] = (int64_t)sorted[i].key;
     }
     if (status == OLE_OK) c->begin[c->classes] = c->rows;
     free(sorted);
@@ -85,22 +75,16 @@ void ole_classes_destroy(ole_classes *c) {
 }
 
 int64_t ole_classes_find(const ole_classes *c, int64_t label) {
-    int64_t low = 0, high = c->classes;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (c->label[middle] < label)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < c->classes && c->label[low] == label ? low : -1;
+    const int64_t *found =
+        bsearch(&label, c->label, (size_t)c->classes, sizeof label, ole_by_rising_integer);
+    return found ? found - c->label : -1;
 }
 
 /* ---- NaN and Inf -------------------------------------------------------------------------- */
 
 /* Whether all are finite, by their exponents: this the compiler turns into wide instructions. */
 #define DEFINE_FINITE(NAME, TYPE, BITS, MASK)                                                      \
-    static bool NAME(const TYPE *x, int64_t n) {                                                   \
+    bool NAME(const TYPE *x, int64_t n) {                                                          \
         BITS bad = 0;                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                          \
             BITS bits;                                                                             \
@@ -110,8 +94,13 @@ int64_t ole_classes_find(const ole_classes *c, int64_t label) {
         return !bad;                                                                               \
     }
 
-DEFINE_FINITE(finite_f32, float, uint32_t, UINT32_C(0x7f800000))
-DEFINE_FINITE(finite_f64, double, uint64_t, UINT64_C(0x7ff0000000000000))
+DEFINE_FINITE(ole_finite_f32, float, uint32_t, UINT32_C(0x7f800000))
+DEFINE_FINITE(ole_finite_f64, double, uint64_t, UINT64_C(0x7ff0000000000000))
+
+bool ole_embedding_is_finite(const ole_embedding *e, int64_t row) {
+    return e->dtype == OLE_F32 ? ole_finite_f32((const float *)e->features + row * e->dim, e->dim)
+                               : ole_finite_f64((const double *)e->features + row * e->dim, e->dim);
+}
 
 typedef struct check {
     const ole_embedding *embedding;
@@ -127,10 +116,7 @@ static void check_rows(void *context, int64_t task, int worker) {
     c->bad[task] = INT64_MAX;
     for (int64_t i = last - 1; i >= first; i--) {
         if (e->labels[i] < 0) continue;
-        bool good = e->dtype == OLE_F32
-                        ? finite_f32((const float *)e->features + i * e->dim, e->dim)
-                        : finite_f64((const double *)e->features + i * e->dim, e->dim);
-        if (!good) c->bad[task] = i;
+        if (!ole_embedding_is_finite(e, i)) c->bad[task] = i;
     }
 }
 
@@ -156,7 +142,7 @@ ole_status ole_classes_open(ole_classes *classes, ole_pool **pool, const char *w
     if (status == OLE_OK) status = ole_classes_create(classes, e->rows, e->labels, error);
     if (status == OLE_OK && classes->rows == 0)
         status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                          "%s: every label is negative, so that every row is ignored", who);
+                          "%s: every label is negative, so every row is ignored", who);
     if (status == OLE_OK) status = ole_pool_create(pool, threads, error);
     if (status == OLE_OK) status = ole_classes_check_finite(classes, e, *pool, error);
     if (status != OLE_OK) ole_classes_close(classes, *pool);

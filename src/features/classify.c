@@ -257,7 +257,7 @@ static ole_status classify(task *t, const ole_classes *queries, ole_feature_erro
                            ole_error *error) {
     if (t->classes.classes < 2)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "all rows have the label %" PRId64 ": give features of two classes or more",
+                        "all rows have the label %" PRId64 "; at least two classes are needed",
                         t->classes.label[0]);
     ole_status status = draw_queries(t, t->test ? t->test : t->train, queries, error);
     t->reference = ole_embedding_rows(t->train, t->classes.order, t->classes.rows);
@@ -285,7 +285,8 @@ static ole_status check_options(const ole_classify_options *o, ole_error *error)
                         o->energy);
     if (o->sample < 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_classify_features: sample is %" PRId64 ": give 0 or more", o->sample);
+                        "ole_classify_features: sample is %" PRId64 "; must be 0 or more",
+                        o->sample);
     return OLE_OK;
 }
 
@@ -300,7 +301,7 @@ static ole_status open_test(ole_classes *classes, const task *t, ole_error *erro
     if (t->test->dim == t->train->dim) return OLE_OK;
     ole_classes_destroy(classes);
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "test features have %" PRId64 " dimensions, those of training %" PRId64,
+                    "test features have %" PRId64 " dimensions, the training features %" PRId64,
                     t->test->dim, t->train->dim);
 }
 

@@ -125,10 +125,9 @@ ole_status ole_nearest_class(const ole_directions *d, const ole_row_set *query,
     s.rows = s.rows > MOST_ROWS ? MOST_ROWS : s.rows < FEWEST_ROWS ? FEWEST_ROWS : s.rows;
     ole_arena arena = {0};
     place(&s, &arena);
-    void *memory = ole_arena_allocate(arena.used);
+    void *memory = ole_arena_reserve(&arena);
     if (!memory)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the scores of classes");
-    arena = (ole_arena){.base = memory};
     place(&s, &arena);
     score_all(&s, query, pool);
     free(memory);

@@ -91,13 +91,13 @@ static void cut_back(shortlist *list) {
 
 /* ---- One pair ----------------------------------------------------------------------------- */
 
-/* m = n^2 / scale for the symmetric n [side, side]. */
-static void square(double *m, const double *n, int64_t side, double scale) {
+/* m [rows, rows] = a a^T / scale for a [rows, cols]. */
+static void square(double *m, const double *a, int64_t ld, int64_t rows, int64_t cols,
+                   double scale) {
     const ole_kernels *k = ole_kernels_get();
-    for (int64_t i = 0; i < side; i++)
+    for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j <= i; j++)
-            m[i * side + j] = m[j * side + i] =
-                k->dot_f64(n + i * side, n + j * side, side) / scale;
+            m[i * rows + j] = m[j * rows + i] = k->dot_f64(a + i * ld, a + j * ld, cols) / scale;
 }
 
 /* cos² of the pair with the cross product g [rows, cols]; -1 once it is known to be below floor. */
@@ -112,9 +112,7 @@ static double squared_cosine(const double *g, int64_t ld, int64_t rows, int64_t 
 
     double matrices[2][SIDE * SIDE];
     double *n = matrices[0], *next = matrices[1];
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j <= i; j++)
-            n[i * rows + j] = n[j * rows + i] = k->dot_f64(g + i * ld, g + j * ld, cols) / trace;
+    square(n, g, ld, rows, cols, trace);
     double log_floor = floor > 0.0 ? log(floor) : -HUGE_VAL;
     double upper = log(trace);
     for (double p = 1.0;; p *= 2.0) {
@@ -124,7 +122,7 @@ static double squared_cosine(const double *g, int64_t ld, int64_t rows, int64_t 
         upper += log(frobenius2) / (2.0 * p);
         if (upper < log_floor) return -1.0;
         if (lower >= -close_enough || upper - lower < close_enough) return exp(fmin(upper, 0.0));
-        square(next, n, rows, frobenius2);
+        square(next, n, rows, rows, rows, frobenius2);
         double *swap = n;
         n = next;
         next = swap;

@@ -33,7 +33,7 @@ typedef struct reader {
 
 static ole_status reader_open(reader *r, const char *path, ole_error *error) {
     *r = (reader){0};
-    ole_quote_string(&r->name, path);
+    r->name = ole_quote_string(path);
     ole_status status = ole_read_file(path, largest_file, &r->bytes, &r->size, error);
     r->next = r->bytes;
     return status;
@@ -66,10 +66,9 @@ static bool next_line(reader *r) {
 
 /* Fails with the name of the file, the line and what stands there. */
 static ole_status wrong_line(const reader *r, const char *expected, ole_error *error) {
-    ole_quoted quoted;
     size_t length = strcspn(r->begin, "\r\n");
-    return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %" PRId64 ": %s expected, this is '%s'",
-                    r->name.text, r->line, expected, ole_quote(&quoted, r->begin, length));
+    return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %" PRId64 ": expected %s, found '%s'",
+                    r->name.text, r->line, expected, ole_quote(r->begin, length).text);
 }
 
 /* A whole number without a sign, of at most 15 digits. */
@@ -130,12 +129,11 @@ static bool parse_picture(const reader *r, picture *p) {
 static ole_status find_twins(const album *a, ole_error *error) {
     for (int64_t i = 1; i < a->count; i++) {
         if (compare_pictures(&a->pictures[i - 1], &a->pictures[i]) != 0) continue;
-        ole_quoted quoted;
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: picture %" PRId64 " of '%s' is there twice, as rows %" PRId64
+                        "%s: picture %" PRId64 " of '%s' appears twice, as rows %" PRId64
                         " and %" PRId64,
                         a->file.name.text, a->pictures[i].number,
-                        ole_quote(&quoted, a->pictures[i].name.at, a->pictures[i].name.length),
+                        ole_quote(a->pictures[i].name.at, a->pictures[i].name.length).text,
                         a->pictures[i - 1].row, a->pictures[i].row);
     }
     return OLE_OK;
@@ -157,7 +155,7 @@ static ole_status album_read(album *a, const char *path, int64_t rows, ole_error
     }
     if (a->count != rows)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s names %" PRId64 " pictures, the features have %" PRId64
+                        "%s names %" PRId64 " pictures but the features have %" PRId64
                         " rows; they must match",
                         a->file.name.text, a->count, rows);
     qsort(a->pictures, (size_t)a->count, sizeof *a->pictures, compare_pictures);
@@ -168,15 +166,14 @@ static ole_status album_read(album *a, const char *path, int64_t rows, ole_error
 static ole_status find_picture(const album *a, const reader *pairs, word name, word number,
                                int64_t *row, ole_error *error) {
     picture key = {.name = name};
-    if (!whole(number, &key.number)) return wrong_line(pairs, "NAME N N, or NAME N NAME N,", error);
+    if (!whole(number, &key.number)) return wrong_line(pairs, "NAME N N or NAME N NAME N", error);
     const picture *found =
         bsearch(&key, a->pictures, (size_t)a->count, sizeof *a->pictures, compare_pictures);
-    ole_quoted quoted;
     if (!found)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s, line %" PRId64 ": picture %" PRId64 " of '%s' is not in %s",
                         pairs->name.text, pairs->line, key.number,
-                        ole_quote(&quoted, name.at, name.length), a->file.name.text);
+                        ole_quote(name.at, name.length).text, a->file.name.text);
     *row = found->row;
     return OLE_OK;
 }
@@ -187,8 +184,8 @@ static ole_status read_row(const reader *r, word w, int64_t rows, int64_t *row, 
     if (!whole(w, row)) return wrong_line(r, "two rows and 1 (same) or 0 (different)", error);
     if (*row < rows) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s, line %" PRId64 ": there is no row %" PRId64 ": the features have rows 0 "
-                    "to %" PRId64,
+                    "%s, line %" PRId64 ": no row %" PRId64
+                    "; the features have rows 0 to %" PRId64,
                     r->name.text, r->line, *row, rows - 1);
 }
 
@@ -211,7 +208,7 @@ static ole_status read_rows(ole_pairs *pairs, reader *r, int64_t rows, ole_error
 static ole_status read_named(ole_pairs *pairs, reader *r, const album *a, bool same, int fold,
                              ole_error *error) {
     const char *expected =
-        same ? "two pictures of one person, NAME N N," : "pictures of two people, NAME N NAME N,";
+        same ? "two pictures of one person, NAME N N" : "pictures of two people, NAME N NAME N";
     if (!next_line(r))
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: the file ends after %" PRId64 " pairs, its first line announces more",
@@ -232,19 +229,18 @@ static ole_status read_folds(ole_pairs *pairs, reader *r, const album *a, int64_
     int64_t folds = 1, each = 0;
     bool good = whole(r->word[r->words - 1], &each) && (r->words == 1 || whole(r->word[0], &folds));
     if (!good || folds < 1 || folds > MOST_FOLDS || each < 1)
-        return wrong_line(r, "the numbers of folds and of pairs in each, as '10 300',", error);
+        return wrong_line(r, "the numbers of folds and of pairs in each, as '10 300'", error);
     if (each > lines / (2 * folds)) /* so that what follows fits into the memory taken */
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s, line %" PRId64 ": %" PRId64 " folds of %" PRId64
-                        " same and as many different pairs are announced, the file has %" PRId64
-                        " lines",
+                        "%s, line %" PRId64 ": announces %" PRId64 " folds of %" PRId64
+                        " same and as many different pairs, but the file has %" PRId64 " lines",
                         r->name.text, r->line, folds, each, lines);
     ole_status status = OLE_OK;
     for (int64_t i = 0; i < folds * 2 * each && status == OLE_OK; i++)
         status = read_named(pairs, r, a, i / each % 2 == 0, (int)(i / (2 * each)), error);
     if (status == OLE_OK && next_line(r))
         status =
-            wrong_line(r, "the end of the file, after the pairs its first line announces,", error);
+            wrong_line(r, "the end of the file, after the pairs its first line announces", error);
     pairs->folds = (int)folds;
     return status;
 }
@@ -258,8 +254,8 @@ static ole_status deal(ole_pairs *pairs, int folds, const char *name, ole_error 
     if (dealt[0] >= folds && dealt[1] >= folds) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
                     "%s: %" PRId64 " same and %" PRId64
-                    " different pairs are too few for %d folds: each needs one of both; give more "
-                    "pairs, or fewer folds",
+                    " different pairs are too few for %d folds, which need one of each kind; use "
+                    "more pairs or fewer folds",
                     name, dealt[1], dealt[0], folds);
 }
 
@@ -271,22 +267,20 @@ static ole_status read_pairs(ole_pairs *pairs, reader *r, album *a, const char *
     pairs->pair = calloc((size_t)lines, sizeof *pairs->pair);
     if (!pairs->pair)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %" PRId64 " pairs", lines);
-    if (!next_line(r))
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: there are no pairs in it", r->name.text);
+    if (!next_line(r)) return ole_fail(error, OLE_ERROR_FORMAT, "%s: holds no pairs", r->name.text);
     int64_t number;
     bool numbers = whole(r->word[0], &number);
     if (r->words == 3 && numbers && names)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: these pairs are rows, which need no list of names: leave it out "
-                        "(--names)",
-                        r->name.text);
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "%s: these pairs are row numbers, which need no list of names; omit --names",
+            r->name.text);
     if (r->words == 3 && numbers) return read_rows(pairs, r, rows, error);
     if (r->words > 2 || !numbers)
-        return wrong_line(r, "rows as '0 17 1', or LFW's first line as '10 300',", error);
+        return wrong_line(r, "rows as '0 17 1', or LFW's first line as '10 300'", error);
     if (!names)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: these pairs have names: a list must say whose picture each row is "
-                        "(--names)",
+                        "%s: these pairs are names, so --names must list the name of each row",
                         r->name.text);
     ole_status status = album_read(a, names, rows, error);
     return status == OLE_OK ? read_folds(pairs, r, a, lines, error) : status;

@@ -87,13 +87,12 @@ static ole_status sigma_by_gram(const ole_row_set *set, ole_pool *pool, double *
     gram_job g = {.set = *set};
     ole_arena arena = {0};
     place(&g, &arena);
-    void *memory = ole_arena_allocate(arena.used);
+    void *memory = ole_arena_reserve(&arena);
     if (!memory)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "out of memory for the Gram matrix of %" PRId64 " dimensions", set->dim);
-    memset(memory, 0, arena.used);
-    arena = (ole_arena){.base = memory};
     place(&g, &arena);
+    memset(memory, 0, arena.used);
 
     int64_t tasks = (set->rows + BLOCK - 1) / BLOCK;
     ole_pool_run(pool, tasks, find_largest, &g);
@@ -150,7 +149,7 @@ static ole_status spectrum_of(ole_row_spectrum *s, int64_t label, const ole_row_
     s->effective_rank = ole_effective_rank(s->sigma, count);
     if (isfinite(s->norm)) return OLE_OK;
     return ole_fail(error, OLE_ERROR_NUMERIC,
-                    "the nuclear norm of the features overflows: scale them down");
+                    "the nuclear norm of the features overflows; scale them down");
 }
 
 static ole_status measure(ole_spectra *s, const ole_embedding *e, const ole_classes *classes,

@@ -9,6 +9,7 @@
 #include "features/subspace.h"
 
 #include "base/error.h"
+#include "base/sort.h"
 #include "linalg/eigen.h"
 #include "linalg/kernels.h"
 
@@ -236,26 +237,15 @@ static void form_gram(const job *j, int64_t begin, int64_t end, int exponent, co
     }
 }
 
-typedef struct ranked {
-    double value;
-    int64_t at;
-} ranked;
-
-static int falling(const void *left, const void *right) {
-    const ranked *a = left, *b = right;
-    if (a->value != b->value) return a->value > b->value ? -1 : 1;
-    return (a->at > b->at) - (a->at < b->at);
-}
-
 /* The eigenvalues by falling size, none negative, an equal one in its order; returns how many hold
  * the share of the rule. */
-static int64_t choose(const double *values, int64_t count, subspace_rule rule, ranked *rank) {
+static int64_t choose(const double *values, int64_t count, subspace_rule rule, ole_ranked *rank) {
     double total = 0.0, held = 0.0;
     for (int64_t i = 0; i < count; i++) {
-        rank[i] = (ranked){fmax(values[i], 0.0), i};
+        rank[i] = (ole_ranked){fmax(values[i], 0.0), i};
         total += rank[i].value;
     }
-    qsort(rank, (size_t)count, sizeof *rank, falling);
+    qsort(rank, (size_t)count, sizeof *rank, ole_by_falling_value);
     int64_t size = 0;
     while (size < rule.most && size < count && held < rule.energy * total &&
            rank[size].value > rule.resolved * total)
@@ -288,7 +278,7 @@ static void leave_each_out(const job *j, int64_t c, int exponent, const workspac
     int64_t dim = j->subspaces->dim, begin = j->classes->begin[c], end = j->classes->begin[c + 1];
     bool tall = is_tall(end - begin, dim);
     int64_t side = tall ? dim : end - begin, pad = ole_eigen_pad(side);
-    const ranked *rank = (const ranked *)w->spare; /* choose() has filled it */
+    const ole_ranked *rank = (const ole_ranked *)w->spare; /* choose() has filled it */
     double *lambda = w->spare + 2 * side, *z = lambda + side, *scratch = z + side;
     for (int64_t i = 0; i < side; i++)
         lambda[i] = rank[i].value;
@@ -317,7 +307,7 @@ static void solve_class(void *context, int64_t c, int worker) {
 
     int64_t side = is_tall(n, dim) ? dim : n, pad = ole_eigen_pad(side);
     j->converged[c] = ole_eigen(NULL, w.gram, side, w.values, w.work, w.panels, w.scratch);
-    ranked *rank = (ranked *)w.spare;
+    ole_ranked *rank = (ole_ranked *)w.spare;
     s->size = choose(w.values, side, j->rule, rank);
     for (int64_t i = 0; i < s->size; i++) {
         const double *vector = w.gram + rank[i].at * pad;

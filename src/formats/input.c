@@ -44,20 +44,23 @@ static ole_status read_numbers(const ole_table *t, const char *name, double *out
                                ole_error *error) {
     for (int64_t i = 0; i < t->rows * t->columns; i++) {
         char *end;
-        ole_quoted quoted;
         out[i] = ole_number_read(t->cells[i], &end);
         if (end == t->cells[i] || end[strspn(end, " \t")])
-            return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %" PRId64 ": '%s' is not a number",
-                            name, t->first_line + i / t->columns,
-                            ole_quote_string(&quoted, t->cells[i]));
+            return ole_fail(
+                error, OLE_ERROR_FORMAT, "%s, line %" PRId64 ": '%s' is not a number%s", name,
+                t->first_line + i / t->columns, ole_quote_string(t->cells[i]).text,
+                t->first_line + i / t->columns > 1 ? ""
+                : t->rows > 1 ? " (a first line with numbers in it is no header, unless the "
+                                "labels' column is named after a cell of it)"
+                              : "");
     }
     return OLE_OK;
 }
 
 static ole_status open_table(ole_npy **features, const char *path, const char *label_column,
                              ole_error *error) {
-    ole_quoted quoted;
-    const char *name = ole_quote_string(&quoted, path);
+    const ole_quoted quoted = ole_quote_string(path);
+    const char *name = quoted.text;
     ole_table table;
     double *numbers = NULL;
     size_t size = 0;
@@ -142,11 +145,10 @@ static ole_status count_words(ole_labels *l, const char **words, int64_t first, 
 /* As many as rows, and room for their numbers. */
 static ole_status expect(ole_labels *l, int64_t count, int64_t rows, const char *of,
                          const char *name, ole_error *error) {
-    ole_quoted quoted;
     if (count != rows)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s has %" PRId64 " rows and %s has %" PRId64 " labels; they must match",
-                        ole_quote_string(&quoted, of), rows, name, count);
+                        ole_quote_string(of).text, rows, name, count);
     l->count = count;
     l->values = malloc((size_t)(count + 1) * sizeof *l->values);
     return l->values ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
@@ -173,12 +175,12 @@ static ole_status read_array(ole_labels *l, const ole_npy *array, int64_t rows, 
     char shape[OLE_SHAPE_ROOM];
     if (is_float)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: labels are %s, integers are needed; save them with .astype('int64')",
-                        name, ole_dtype_name(h->dtype));
+                        "%s: labels are %s, not integers; save them with .astype('int64')", name,
+                        ole_dtype_name(h->dtype));
     if (h->ndim != 1 && !(h->ndim == 2 && h->shape[1] == 1))
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: labels must be (N,) or (N, 1), this is %s; one label per row", name,
-                        ole_shape_text(shape, h->ndim, h->shape));
+                        "%s: labels have shape %s, not (N,) or (N, 1); save one label per row",
+                        name, ole_shape_text(shape, h->ndim, h->shape));
     ole_status status = expect(l, h->count, rows, of, name, error);
     if (status != OLE_OK) return status;
     return h->dtype == 0 ? read_strings(l, array, name, error)
@@ -188,8 +190,9 @@ static ole_status read_array(ole_labels *l, const ole_npy *array, int64_t rows, 
 ole_status ole_labels_read(ole_labels *labels, const char *path, int64_t rows, const char *of,
                            ole_error *error) {
     char file[PATH_MAX];
-    ole_quoted quoted;
-    const char *part = ole_input_file(path, file), *name = ole_quote_string(&quoted, file);
+    const char *part = ole_input_file(path, file);
+    const ole_quoted quoted = ole_quote_string(file);
+    const char *name = quoted.text;
     bool lines = ends_in(file, ".txt");
     *labels = (ole_labels){0};
     if (!lines && !ends_in(file, ".csv")) {
@@ -214,8 +217,9 @@ ole_status ole_labels_read(ole_labels *labels, const char *path, int64_t rows, c
 ole_status ole_labels_unite(ole_labels *a, ole_labels *b, ole_error *error) {
     if (!a->names && !b->names) return OLE_OK;
     if (!a->names || !b->names)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "labels are words in one file and numbers in the other");
+        return ole_fail(
+            error, OLE_ERROR_FORMAT,
+            "labels are words in one file and numbers in the other; use the same in both");
     ole_labels *const both[] = {a, b};
     size_t most = (size_t)(a->classes + b->classes);
     const char **names[2] = {malloc(most * sizeof **names), malloc(most * sizeof **names)};

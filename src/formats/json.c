@@ -94,6 +94,13 @@ void ole_json_open(ole_json *writer, const char *key, char bracket) {
     writer->depth++;
 }
 
+ole_json ole_json_begin(FILE *file, int indent, char bracket) {
+    ole_json writer;
+    ole_json_init(&writer, file, indent);
+    ole_json_open(&writer, NULL, bracket);
+    return writer;
+}
+
 void ole_json_close(ole_json *writer) {
     if (writer->depth == 0) writer->failed = true;
     if (writer->failed) return;
@@ -157,6 +164,34 @@ void ole_json_bool(ole_json *writer, const char *key, bool value) {
     if (!begin_value(writer, key)) return;
     put(writer, value ? "true" : "false");
     end_value(writer);
+}
+
+void ole_json_items(ole_json *writer, const ole_json_item *items, size_t count) {
+    for (const ole_json_item *i = items; i < items + count; i++)
+        if (i->kind == 'n')
+            ole_json_number(writer, i->key, i->number);
+        else if (i->kind == 'i')
+            ole_json_integer(writer, i->key, i->integer);
+        else if (i->kind == 'u')
+            ole_json_unsigned(writer, i->key, i->natural);
+        else if (i->kind == 's')
+            ole_json_string(writer, i->key, i->string);
+        else
+            ole_json_bool(writer, i->key, i->truth);
+}
+
+void ole_json_numbers(ole_json *writer, const char *key, const double *values, int64_t count) {
+    ole_json_open(writer, key, '[');
+    for (int64_t i = 0; i < count; i++)
+        ole_json_number(writer, NULL, values[i]);
+    ole_json_close(writer);
+}
+
+void ole_json_integers(ole_json *writer, const char *key, const int64_t *values, int64_t count) {
+    ole_json_open(writer, key, '[');
+    for (int64_t i = 0; i < count; i++)
+        ole_json_integer(writer, NULL, values[i]);
+    ole_json_close(writer);
 }
 
 /* Flushes: a full disk shows only when the buffer is written out. */

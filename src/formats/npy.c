@@ -46,8 +46,7 @@ static ole_status map_file(ole_npy *array, int fd, ole_error *error) {
     if (fstat(fd, &about) != 0) return fail_open(array, errno, error);
     if (S_ISDIR(about.st_mode)) return fail_open(array, EISDIR, error);
     if (!S_ISREG(about.st_mode))
-        return ole_fail(error, OLE_ERROR_IO,
-                        "%s: not a regular file and cannot be mapped: copy it to a file first",
+        return ole_fail(error, OLE_ERROR_IO, "%s: not a regular file; copy it to one first",
                         array->name.text);
     if ((uint64_t)about.st_size > SIZE_MAX) return fail_open(array, EFBIG, error);
     array->size = (size_t)about.st_size;
@@ -77,7 +76,7 @@ static ole_status open_file(ole_npy *array, const char *path, bool text, ole_err
 static ole_status create(ole_npy **array, const char *path, ole_error *error) {
     *array = calloc(1, sizeof **array);
     if (!*array) return ole_fail(error, OLE_ERROR_MEMORY, "ole_npy_open: out of memory");
-    ole_quote_string(&(*array)->name, path);
+    (*array)->name = ole_quote_string(path);
     return OLE_OK;
 }
 
@@ -230,7 +229,7 @@ static ole_status convert(const ole_npy *array, const unsigned char *at, ole_dty
         if (dtype == OLE_U64 && bits > INT64_MAX)
             return ole_fail(error, OLE_ERROR_FORMAT,
                             "%s: element %" PRId64 " is %" PRIu64
-                            ", over the largest int64: renumber the values",
+                            ", too large for int64; renumber the values",
                             array->name.text, index, bits);
         ((int64_t *)out)[index] = bits_to_integer(bits, dtype);
         return OLE_OK;
@@ -243,8 +242,8 @@ static ole_status convert(const ole_npy *array, const unsigned char *at, ole_dty
     float single = (float)value;
     if (isinf(single) && !isinf(value))
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: element %" PRId64 " is %g, over the largest float32: scale "
-                        "the values, or read them as float64",
+                        "%s: element %" PRId64
+                        " is %g, too large for float32; scale the values, or read them as float64",
                         array->name.text, index, value);
     ((float *)out)[index] = single;
     return OLE_OK;

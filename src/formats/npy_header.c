@@ -65,7 +65,7 @@ static bool take(cursor *c, char wanted) {
 
 static ole_status expect(cursor *c, char wanted) {
     if (take(c, wanted)) return OLE_OK;
-    return fail_at(c, "'%c' expected: the header is damaged, " SAVE_AGAIN, wanted);
+    return fail_at(c, "expected '%c': the header is damaged, " SAVE_AGAIN, wanted);
 }
 
 static bool take_word(cursor *c, const char *word) {
@@ -81,7 +81,7 @@ static ole_status parse_string(cursor *c, const char **text, size_t *length) {
     skip_space(c);
     char quote = c->next < c->end ? *c->next : '\0';
     if (quote != '\'' && quote != '"')
-        return fail_at(c, "a quoted string expected: the header is damaged, " SAVE_AGAIN);
+        return fail_at(c, "expected a quoted string: the header is damaged, " SAVE_AGAIN);
     const char *begin = c->next + 1;
     const char *close = memchr(begin, quote, (size_t)(c->end - begin));
     if (!close) return fail_at(c, "the string has no end: the header is damaged, " SAVE_AGAIN);
@@ -99,12 +99,12 @@ static ole_status parse_dimension(cursor *c, int64_t *value) {
     skip_space(c);
     if (c->next < c->end && *c->next == '-')
         return fail_at(c, "a dimension is negative: the header is damaged, " SAVE_AGAIN);
-    if (!is_digit(c)) return fail_at(c, "a dimension expected: the header is damaged, " SAVE_AGAIN);
+    if (!is_digit(c)) return fail_at(c, "expected a dimension: the header is damaged, " SAVE_AGAIN);
     *value = 0;
     for (; is_digit(c); c->next++) {
         int digit = *c->next - '0';
         if (*value > (INT64_MAX - digit) / 10)
-            return fail_at(c, "a dimension is over the largest int64: the header is damaged");
+            return fail_at(c, "a dimension is too large for int64: the header is damaged");
         *value = *value * 10 + digit;
     }
     if (c->next < c->end && *c->next == 'L') c->next++; /* Python 2 wrote 3L */
@@ -118,19 +118,19 @@ static ole_status parse_shape(cursor *c, ole_npy_header *header) {
     while (status == OLE_OK && !take(c, ')')) {
         if (header->ndim == OLE_NPY_MAX_DIMS)
             return fail_at(c, "more than %d dimensions: reshape the array", OLE_NPY_MAX_DIMS);
-        if (!comma) return fail_at(c, "',' or ')' expected: the header is damaged, " SAVE_AGAIN);
+        if (!comma) return fail_at(c, "expected ',' or ')': the header is damaged, " SAVE_AGAIN);
         status = parse_dimension(c, &header->shape[header->ndim++]);
         comma = take(c, ',');
     }
     if (status == OLE_OK && header->ndim == 1 && !comma)
-        return fail_at(c, "the shape is no tuple: the header is damaged, " SAVE_AGAIN);
+        return fail_at(c, "the shape is not a tuple: the header is damaged, " SAVE_AGAIN);
     return status;
 }
 
 static ole_status parse_order(cursor *c, ole_npy_header *header) {
     header->fortran_order = take_word(c, "True");
     if (header->fortran_order || take_word(c, "False")) return OLE_OK;
-    return fail_at(c, "True or False expected: the header is damaged, " SAVE_AGAIN);
+    return fail_at(c, "expected True or False: the header is damaged, " SAVE_AGAIN);
 }
 
 /* ---- Element types ------------------------------------------------------------------------ */
@@ -153,18 +153,19 @@ static bool host_is_little_endian(void) {
 static const char *kind_advice(char kind) {
     switch (kind) {
     case 'O':
-        return "object arrays are not read: save features with .astype('float32'), labels with "
-               ".astype(str) or as integers";
+        return "object arrays are not supported; save features with .astype('float32'), labels "
+               "with .astype(str) or as integers";
     case 'c':
-        return "complex numbers are not read: save the real and imaginary parts apart";
+        return "complex numbers are not supported; save the real and imaginary parts separately";
     case 'b':
-        return "booleans are not read: save it with .astype('uint8')";
+        return "booleans are not supported; save them with .astype('uint8')";
     case 'S':
     case 'U':
     case 'a':
-        return "strings are not read: save integers, as from numpy.unique(x, return_inverse=True)";
+        return "strings are not supported; save integers, as from numpy.unique(x, "
+               "return_inverse=True)";
     default:
-        return "this type is not read: save it as float32, float64 or an integer type";
+        return "this type is not supported; save it as float32, float64 or an integer type";
     }
 }
 
@@ -184,7 +185,7 @@ static bool parse_text_code(const char *code, size_t length, ole_npy_text *text)
 static ole_status parse_descr(cursor *c, ole_npy_header *header) {
     skip_space(c);
     if (c->next < c->end && (*c->next == '[' || *c->next == '('))
-        return fail_at(c, "structured arrays are not read: save one field, as a['field']");
+        return fail_at(c, "structured arrays are not supported; save one field, as a['field']");
     cursor start = *c;
     const char *text = "";
     size_t length = 0;
@@ -205,8 +206,7 @@ static ole_status parse_descr(cursor *c, ole_npy_header *header) {
         header->swapped = has_order && text[0] == (host_is_little_endian() ? '>' : '<');
         return OLE_OK;
     }
-    ole_quoted quoted;
-    return fail_at(&start, "dtype '%s': %s", ole_quote(&quoted, text, length),
+    return fail_at(&start, "dtype '%s': %s", ole_quote(text, length).text,
                    kind_advice(code_length > 0 ? code[0] : '\0'));
 }
 
@@ -225,13 +225,12 @@ static ole_status parse_entry(cursor *c, ole_npy_header *header, bool seen[KEYS]
     size_t length = 0;
     ole_status status = parse_string(c, &text, &length);
     if (status != OLE_OK) return status;
-    ole_quoted quoted;
     size_t k = 0;
     while (k < KEYS && (strlen(keys[k].name) != length || memcmp(keys[k].name, text, length) != 0))
         k++;
     if (k == KEYS)
         return fail_at(&start, "key '%s' is unknown: the header is damaged, " SAVE_AGAIN,
-                       ole_quote(&quoted, text, length));
+                       ole_quote(text, length).text);
     if (seen[k])
         return fail_at(&start, "key '%s' comes twice: the header is damaged, " SAVE_AGAIN,
                        keys[k].name);
@@ -245,7 +244,7 @@ static ole_status parse_dictionary(cursor *c, ole_npy_header *header) {
     ole_status status = expect(c, '{');
     bool comma = true;
     while (status == OLE_OK && !take(c, '}')) {
-        if (!comma) return fail_at(c, "',' or '}' expected: the header is damaged, " SAVE_AGAIN);
+        if (!comma) return fail_at(c, "expected ',' or '}': the header is damaged, " SAVE_AGAIN);
         status = parse_entry(c, header, seen);
         comma = take(c, ',');
     }
@@ -270,18 +269,18 @@ static ole_status locate(const unsigned char *bytes, size_t size, const char *na
     size_t compared = size < MAGIC_SIZE ? size : (size_t)MAGIC_SIZE;
     if (memcmp(bytes, magic, compared) != 0)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: not a .npy file, its first bytes are not \\x93NUMPY: " SAVE_AGAIN,
+                        "%s: not a .npy file, as its first bytes are not \\x93NUMPY: " SAVE_AGAIN,
                         name);
     size_t fixed = MAGIC_SIZE + VERSION_SIZE;
     int major = size > MAGIC_SIZE ? bytes[MAGIC_SIZE] : 1;
     if (major < 1 || major > 3)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: .npy version %d at byte %d is not known (1 to 3 are): " SAVE_AGAIN,
-                        name, major, MAGIC_SIZE);
+                        "%s: unknown .npy version %d at byte %d (known: 1 to 3): " SAVE_AGAIN, name,
+                        major, MAGIC_SIZE);
     size_t width = major == 1 ? 2 : 4;
     if (size < fixed + width)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: cut off after %zu bytes, inside the header: copy it again", name,
+                        "%s: truncated after %zu bytes, inside the header; copy it again", name,
                         size);
     uint32_t length = 0;
     for (size_t i = width; i-- > 0;)
@@ -289,8 +288,8 @@ static ole_status locate(const unsigned char *bytes, size_t size, const char *na
     *begin = fixed + width;
     if (length > size - *begin)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: the header is said to have %" PRIu32
-                        " bytes, the file has %zu in all: it is cut off or damaged, copy it again",
+                        "%s: the header should have %" PRIu32
+                        " bytes, but the whole file has %zu: truncated or damaged; copy it again",
                         name, length, size);
     *end = *begin + length;
     return OLE_OK;

@@ -4,8 +4,9 @@
 
 #include "ole/npy.h"
 
-/* The array `name` of an archive, or (NULL) its first; strings are taken where `text` says so. */
-ole_status ole_npz_open(ole_npy **array, const char *path, const char *name, bool text,
+/* The array `name` of an archive, or (NULL) its first.  `labels`: strings are taken, and of several
+ * arrays one must be named. */
+ole_status ole_npz_open(ole_npy **array, const char *path, const char *name, bool labels,
                         ole_error *error);
 
 #endif

@@ -80,16 +80,11 @@ static const char *type_name(ole_dtype dtype) {
 static void write_entry(ole_json *w, const ole_tensor *tensor, int64_t *offset) {
     ole_json_open(w, tensor->name, '{');
     ole_json_string(w, "dtype", type_name(tensor->dtype));
-    ole_json_open(w, "shape", '[');
-    for (int i = 0; i < tensor->ndim; i++)
-        ole_json_integer(w, NULL, tensor->shape[i]);
+    ole_json_integers(w, "shape", tensor->shape, tensor->ndim);
+    int64_t offsets[] = {*offset, *offset + (int64_t)tensor_bytes(tensor)};
+    ole_json_integers(w, "data_offsets", offsets, 2);
     ole_json_close(w);
-    ole_json_open(w, "data_offsets", '[');
-    ole_json_integer(w, NULL, *offset);
-    *offset += (int64_t)tensor_bytes(tensor);
-    ole_json_integer(w, NULL, *offset);
-    ole_json_close(w);
-    ole_json_close(w);
+    *offset = offsets[1];
 }
 
 /* The prefix and the header, padded with spaces to whole eight bytes; NULL without memory. */
@@ -101,9 +96,7 @@ static char *make_header(const ole_tensor *tensors, size_t count, const ole_meta
     char checksum[16];
     snprintf(checksum, sizeof checksum, "%08" PRIx32, checksum_of(tensors, count));
     int64_t offset = 0;
-    ole_json w;
-    ole_json_init(&w, memory.file, 0);
-    ole_json_open(&w, NULL, '{');
+    ole_json w = ole_json_begin(memory.file, 0, '{');
     ole_json_open(&w, "__metadata__", '{');
     ole_json_string(&w, "checksum", checksum);
     for (size_t i = 0; i < metadata_count; i++)
@@ -171,13 +164,12 @@ static ole_status parse_header(ole_safetensors *file, const char *bytes, size_t 
     bool no_memory;
     file->header = ole_parse_json(bytes, length, JSON_REJECT_DUPLICATES, &where, &no_memory);
     if (no_memory) return out_of_memory(file, error);
-    ole_quoted quoted;
     if (!file->header)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: header, byte %d: %s: " DAMAGED,
                         file->name.text, PREFIX + where.position,
-                        ole_quote_string(&quoted, where.text));
+                        ole_quote_string(where.text).text);
     if (!json_is_object(file->header))
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: the header is no JSON object: " DAMAGED,
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: the header is not a JSON object: " DAMAGED,
                         file->name.text);
     return OLE_OK;
 }
@@ -187,14 +179,14 @@ static ole_status read_bytes(const ole_safetensors *file, FILE *from, char *byte
                              ole_error *error) {
     if (fread(bytes, 1, length, from) == length) return OLE_OK;
     return ole_fail(error, OLE_ERROR_IO, "%s: cannot read: %s", file->name.text,
-                    ferror(from) ? strerror(errno) : "it is being cut by another program");
+                    ferror(from) ? strerror(errno) : "another program is truncating it");
 }
 
 /* The header of a file of `size` bytes; the elements follow. */
 static ole_status read_header(ole_safetensors *file, FILE *from, uint64_t size, ole_error *error) {
     char prefix[PREFIX];
     if (size < PREFIX)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: cut off after %" PRIu64 " bytes: " DAMAGED,
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: truncated after %" PRIu64 " bytes: " DAMAGED,
                         file->name.text, size);
     ole_status status = read_bytes(file, from, prefix, PREFIX, error);
     if (status != OLE_OK) return status;
@@ -203,8 +195,8 @@ static ole_status read_header(ole_safetensors *file, FILE *from, uint64_t size, 
         length |= (uint64_t)(unsigned char)prefix[i] << (8 * i);
     if (length > MAX_HEADER || length > size - PREFIX)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: the header is said to have %" PRIu64 " bytes, the file has %" PRIu64
-                        " in all: " DAMAGED,
+                        "%s: the header should have %" PRIu64
+                        " bytes, but the whole file has %" PRIu64 ": " DAMAGED,
                         file->name.text, length, size);
     file->data_size = size - PREFIX - length;
     char *bytes = malloc((size_t)length + 1);
@@ -219,9 +211,8 @@ static ole_status read_header(ole_safetensors *file, FILE *from, uint64_t size, 
 
 static ole_status fail_tensor(const ole_safetensors *file, const char *name, const char *what,
                               ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT, "%s: tensor '%s': %s: " DAMAGED, file->name.text,
-                    ole_quote_string(&quoted, name), what);
+                    ole_quote_string(name).text, what);
 }
 
 static bool find_type(const json_t *text, ole_dtype *dtype) {
@@ -258,7 +249,7 @@ static ole_status parse_tensor(const ole_safetensors *file, const char *name, co
     size_t bytes = 0;
     e->tensor = (ole_tensor){.name = name};
     if (!find_type(json_object_get(json, "dtype"), &e->tensor.dtype))
-        return fail_tensor(file, name, "its dtype is missing or not known", error);
+        return fail_tensor(file, name, "its dtype is missing or unknown", error);
     if (!parse_shape(json_object_get(json, "shape"), &e->tensor, &bytes))
         return fail_tensor(file, name, "its shape is missing, wrong or too large", error);
     const json_t *offsets = json_object_get(json, "data_offsets");
@@ -267,9 +258,10 @@ static ole_status parse_tensor(const ole_safetensors *file, const char *name, co
         return fail_tensor(file, name, "its data_offsets are missing or wrong", error);
     int64_t from = json_integer_value(begin), to = json_integer_value(end);
     if (from < 0 || to < from || (uint64_t)to > file->data_size)
-        return fail_tensor(file, name, "its elements lie outside the file (is it cut off?)", error);
+        return fail_tensor(file, name, "its elements lie outside the file, which may be truncated",
+                           error);
     if ((uint64_t)(to - from) != bytes)
-        return fail_tensor(file, name, "its shape and its data_offsets do not fit", error);
+        return fail_tensor(file, name, "its shape and data_offsets do not match", error);
     e->begin = (uint64_t)from;
     return OLE_OK;
 }
@@ -330,15 +322,14 @@ static ole_status parse_metadata(ole_safetensors *file, ole_error *error) {
     json_t *metadata = json_object_get(file->header, "__metadata__"), *value;
     const char *key;
     if (metadata && !json_is_object(metadata))
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: __metadata__ is no object: " DAMAGED,
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: __metadata__ is not an object: " DAMAGED,
                         file->name.text);
     file->texts = calloc(json_object_size(metadata) + 1, sizeof *file->texts);
     if (!file->texts) return out_of_memory(file, error);
     json_object_foreach(metadata, key, value) {
-        ole_quoted quoted;
         if (!json_is_string(value))
-            return ole_fail(error, OLE_ERROR_FORMAT, "%s: metadata '%s' is no string: " DAMAGED,
-                            file->name.text, ole_quote_string(&quoted, key));
+            return ole_fail(error, OLE_ERROR_FORMAT, "%s: metadata '%s' is not a string: " DAMAGED,
+                            file->name.text, ole_quote_string(key).text);
         file->texts[file->text_count++] = (ole_metadata){key, json_string_value(value)};
     }
     return OLE_OK;
@@ -365,7 +356,7 @@ static ole_status check_elements(const ole_safetensors *file, ole_error *error) 
     snprintf(expected, sizeof expected, "%08" PRIx32, (uint32_t)sum);
     if (strcmp(checksum, expected) == 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: the checksum does not fit: the elements are damaged, copy the file again",
+                    "%s: wrong checksum: the elements are damaged; copy the file again",
                     file->name.text);
 }
 
@@ -386,7 +377,7 @@ ole_status ole_safetensors_open(ole_safetensors **result, const char *path, ole_
     *result = NULL;
     ole_safetensors *file = calloc(1, sizeof *file);
     if (!file) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    ole_quote_string(&file->name, path);
+    file->name = ole_quote_string(path);
     FILE *from = ole_fopen_regular(path);
     ole_status status = OLE_OK;
     if (from)

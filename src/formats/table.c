@@ -59,7 +59,8 @@ static ole_status split(ole_table *t, size_t size, bool whole, const char *name,
         t->rows++;
         if (memchr(at, '\0', (size_t)(stop - at)))
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: line %" PRId64 " holds a zero byte: not text", name, t->rows);
+                            "%s: line %" PRId64 " holds a zero byte, so the file is not text", name,
+                            t->rows);
         *stop = '\0';
         if (stop > at && stop[-1] == '\r') stop[-1] = '\0';
         int64_t before = used;
@@ -95,35 +96,48 @@ static int64_t find_column(const ole_table *t, const char *name) {
     return *name && !*end && number >= 1 && number <= t->columns ? number - 1 : -1;
 }
 
+static bool has_number(const ole_table *t, int64_t row) {
+    for (int64_t c = 0; c < t->columns; c++)
+        if (is_number(t->cells[row * t->columns + c])) return true;
+    return false;
+}
+
+/*
+ * One rule for features and labels, so that they agree about a file they share.  A first line of
+ * which one cell is no number is a mistake in the data, not a header.  A list of words alone has no
+ * header, unless its column is named.
+ */
+static bool find_header(const ole_table *t, int64_t column, const char *name, bool others) {
+    if (column >= 0 && strcmp(t->cells[column], name) == 0) return true;
+    return !has_number(t, 0) && (t->rows > 1 ? has_number(t, 1) : others);
+}
+
 /* Drops the header, and keeps one column, or all others. */
 static ole_status pick(ole_table *t, const char *column, bool others, const char *name,
                        ole_error *error) {
     int64_t at = column ? find_column(t, column) : -1, used = 0;
-    bool has_header = at >= 0 && strcmp(t->cells[at], column) == 0;
-    ole_quoted quoted, first, last;
     if (!others && !column)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: labels need a column, as in %s:%s", name,
-                        name, ole_quote_string(&quoted, t->cells[0]));
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: name the column of the labels, as in %s:%s",
+                        name, name, ole_quote_string(t->cells[0]).text);
     if (column && at < 0)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: there is no column '%s'; the first is '%s', the last '%s'", name,
-                        ole_quote_string(&quoted, column), ole_quote_string(&first, t->cells[0]),
-                        ole_quote_string(&last, t->cells[t->columns - 1]));
-    for (int64_t c = 0; c < t->columns && others && !has_header; c++)
-        has_header = c != at && !is_number(t->cells[c]);
+                        "%s: no column '%s'; the first is '%s', the last '%s'", name,
+                        ole_quote_string(column).text, ole_quote_string(t->cells[0]).text,
+                        ole_quote_string(t->cells[t->columns - 1]).text);
+    bool has_header = find_header(t, at, column, others);
     for (int64_t i = has_header ? t->columns : 0; i < t->rows * t->columns; i++)
         if (at < 0 || (i % t->columns == at) != others) t->cells[used++] = t->cells[i];
     t->first_line += has_header;
     t->rows -= has_header;
     if (at >= 0) t->columns = others ? t->columns - 1 : 1;
     if (t->rows > 0 && t->columns > 0) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_FORMAT, "%s: there are no rows in it", name);
+    return ole_fail(error, OLE_ERROR_FORMAT, "%s: holds no rows", name);
 }
 
 ole_status ole_table_read(ole_table *table, const char *path, ole_table_part part,
                           const char *column, ole_error *error) {
-    ole_quoted quoted;
-    const char *name = ole_quote_string(&quoted, path);
+    const ole_quoted quoted = ole_quote_string(path);
+    const char *name = quoted.text;
     size_t size;
     *table = (ole_table){0};
     ole_status status = ole_read_file(path, most_bytes, &table->text, &size, error);

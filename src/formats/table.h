@@ -2,7 +2,7 @@
 #ifndef OLE_SRC_FORMATS_TABLE_H
 #define OLE_SRC_FORMATS_TABLE_H
 
-#include "ole/base.h"
+#include "base/export.h"
 
 typedef struct ole_table {
     int64_t rows, columns;
@@ -18,11 +18,11 @@ typedef enum ole_table_part {
 } ole_table_part;
 
 /*
- * A first line that names the column, or holds a word where OLE_TABLE_OTHERS expects numbers, is a
- * header.  Free the table after a failure too.
+ * The first line is a header where it names the column, or holds no number while the next one does.
+ * Free the table after a failure too.
  */
-ole_status ole_table_read(ole_table *table, const char *path, ole_table_part part,
-                          const char *column, ole_error *error);
-void ole_table_free(ole_table *table);
+OLE_INTERNAL ole_status ole_table_read(ole_table *table, const char *path, ole_table_part part,
+                                       const char *column, ole_error *error);
+OLE_INTERNAL void ole_table_free(ole_table *table);
 
 #endif

@@ -24,8 +24,8 @@ static inline int64_t ole_eigen_pad(int64_t n) {
 }
 
 /* Doubles of panel memory and of scratch that ole_eigen() needs besides its two matrices. */
-int64_t ole_eigen_panels(int64_t n);
-int64_t ole_eigen_scratch(int64_t n);
+OLE_INTERNAL int64_t ole_eigen_panels(int64_t n);
+OLE_INTERNAL int64_t ole_eigen_scratch(int64_t n);
 
 /*
  * Decomposes the symmetric n x n matrix in `a` (lower triangle given, leading dimension and rows
@@ -33,7 +33,7 @@ int64_t ole_eigen_scratch(int64_t n);
  * `a` becomes the eigenvector of values[i].  `work` is another matrix of the same size.
  * False if the iteration does not converge.
  */
-bool ole_eigen(ole_pool *pool, double *a, int64_t n, double *values, double *work, double *panels,
-               double *scratch);
+OLE_INTERNAL bool ole_eigen(ole_pool *pool, double *a, int64_t n, double *values, double *work,
+                            double *panels, double *scratch);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BLOCK = 512, BATCH = 16 * BLOCK };
 
@@ -103,6 +104,8 @@ static void compare_all(search *s) {
                 return;
             compare(s, count, r);
         }
+        if (job->cosine)
+            memcpy(job->cosine + q * job->k, s->best, (size_t)(count * job->k) * sizeof *s->best);
     }
 }
 
@@ -121,9 +124,8 @@ ole_status ole_knn_search(const ole_knn *job, ole_pool *pool, int64_t *nearest, 
         .job = job, .pool = pool, .batch = ole_min(job->query.rows, BATCH), .nearest = nearest};
     ole_arena arena = {0};
     place(&s, &arena);
-    char *memory = ole_arena_allocate(arena.used);
+    char *memory = ole_arena_reserve(&arena);
     if (!memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for nearest neighbours");
-    arena = (ole_arena){.base = memory};
     place(&s, &arena);
     compare_all(&s);
     free(memory);

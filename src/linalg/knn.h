@@ -18,6 +18,7 @@ typedef struct ole_knn {
     int k;        /* neighbours of a query, 1 or more */
     bool one_out; /* a query is not its own neighbour: both sets are of the same matrix */
     const ole_knn_watch *watch; /* NULL: none */
+    double *cosine; /* [queries, k] of the neighbours, -Inf where there are fewer; NULL: unwanted */
 } ole_knn;
 
 /*

@@ -34,8 +34,8 @@ static ole_status check_view(const char *name, const ole_matrix *m, ole_error *e
                         "%s is %" PRId64 " x %" PRId64 ": both sides must be 1 to 2^31 - 1", name,
                         m->rows, m->cols);
     if (m->dtype != OLE_F32 && m->dtype != OLE_F64)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has type %s: give float32 or float64", name,
-                        ole_dtype_name(m->dtype));
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has type %s; must be float32 or float64",
+                        name, ole_dtype_name(m->dtype));
     if (stride_of(m) < m->cols)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s.stride is %" PRId64 ", smaller than cols = %" PRId64, name, m->stride,
@@ -62,14 +62,14 @@ static ole_status check_output(const char *name, const ole_matrix *m, const ole_
     if (status != OLE_OK) return status;
     if (m->rows == rows && m->cols == cols && m->dtype == a->dtype) return OLE_OK;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s is %" PRId64 " x %" PRId64 " %s: give %" PRId64 " x %" PRId64 " %s", name,
-                    m->rows, m->cols, ole_dtype_name(m->dtype), rows, cols,
+                    "%s is %" PRId64 " x %" PRId64 " %s; must be %" PRId64 " x %" PRId64 " %s",
+                    name, m->rows, m->cols, ole_dtype_name(m->dtype), rows, cols,
                     ole_dtype_name(a->dtype));
 }
 
 static ole_status check_threads(int threads, ole_error *error) {
     if (threads >= 1 && threads <= 1024) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT, "threads is %d: give 1 to 1024", threads);
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "threads is %d; must be 1 to 1024", threads);
 }
 
 static ole_status not_converged(ole_error *error) {
@@ -78,7 +78,7 @@ static ole_status not_converged(ole_error *error) {
 
 static ole_status overflow(ole_error *error) {
     return ole_fail(error, OLE_ERROR_NUMERIC,
-                    "a: the singular values overflow: scale the matrix down");
+                    "a: the singular values overflow; scale the matrix down");
 }
 
 /* A float64 matrix decomposed: whether that went well, and the largest singular value fits. */
@@ -136,11 +136,10 @@ static ole_status solve(solver *s, const ole_matrix *m, bool whole_tail, bool wa
     if (m->dtype == OLE_F32 && m->rows > m->cols) s->a = ole_operand_transposed(s->a);
     ole_arena arena = {0};
     place(s, &arena, m, want_polar);
-    s->memory = ole_arena_allocate(arena.used);
+    s->memory = ole_arena_reserve(&arena);
     if (!s->memory)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory: a needs %.3g GiB of work space",
                         (double)arena.used / 1073741824.0);
-    arena = (ole_arena){.base = s->memory};
     place(s, &arena, m, want_polar);
     ole_status status = ole_pool_create(&s->pool, threads, error);
     if (status != OLE_OK) return status;
@@ -196,9 +195,8 @@ ole_status ole_svd(const ole_matrix *a, const ole_matrix *u, double *sigma, cons
     ole_svd_space space;
     ole_arena arena = {0};
     ole_svd_lay_out(&space, &arena, a->rows, a->cols);
-    void *memory = ole_arena_allocate(arena.used);
+    void *memory = ole_arena_reserve(&arena);
     if (!memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    arena = (ole_arena){.base = memory};
     ole_svd_lay_out(&space, &arena, a->rows, a->cols);
     ole_operand source = operand_of(a);
     status = check_svd(ole_svd_of(&source, &space), &space, error);
@@ -235,7 +233,7 @@ ole_status ole_polar(const ole_matrix *a, double delta_abs, double delta_rel, in
         delta_rel = 64.0 * (a->dtype == OLE_F32 ? (double)FLT_EPSILON : DBL_EPSILON);
     if (!(delta_abs >= 0.0 && delta_rel >= 0.0))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "delta_abs is %g and delta_rel is %g: give numbers >= 0", delta_abs,
+                        "delta_abs is %g and delta_rel is %g; must be numbers >= 0", delta_abs,
                         delta_rel);
     ole_cut cut = {delta_abs, delta_rel};
     solver s;

@@ -39,10 +39,10 @@ static inline ole_operand ole_operand_transposed(ole_operand a) {
 }
 
 /* Doubles that the panels of an operand take. */
-int64_t ole_panels_size(int64_t items, int64_t depth);
+OLE_INTERNAL int64_t ole_panels_size(int64_t items, int64_t depth);
 
 /* Packs into `buffer` (ole_panels_size() doubles, 64-byte aligned). */
-ole_panels ole_panels_pack(ole_pool *pool, double *buffer, const ole_operand *source);
+OLE_INTERNAL ole_panels ole_panels_pack(ole_pool *pool, double *buffer, const ole_operand *source);
 
 /* Where a product goes. With `lower`, only C's lower triangle is meaningful afterwards. */
 typedef struct ole_product {
@@ -54,11 +54,11 @@ typedef struct ole_product {
 } ole_product;
 
 /* C (+)= alpha A B, A: [a.items, depth], B: [depth, b.items]. */
-void ole_panels_multiply(ole_pool *pool, const ole_panels *a, const ole_panels *b,
-                         const ole_product *out);
+OLE_INTERNAL void ole_panels_multiply(ole_pool *pool, const ole_panels *a, const ole_panels *b,
+                                      const ole_product *out);
 
 /* The same of operands that are packed for this one product, into `a_room` and `b_room`. */
-void ole_multiply(ole_pool *pool, const ole_operand *a, double *a_room, const ole_operand *b,
-                  double *b_room, const ole_product *out);
+OLE_INTERNAL void ole_multiply(ole_pool *pool, const ole_operand *a, double *a_room,
+                               const ole_operand *b, double *b_room, const ole_product *out);
 
 #endif

@@ -2,6 +2,9 @@
  * src/linalg/svd.c - the SVD route: dgesdd, and dgesvd where that fails to converge.
  *
  * LAPACK is column-major, so it is handed the transpose: its left vectors are the rows of vt.
+ *
+ * One decomposition at a time in a process: Debian's serial OpenBLAS hands the same buffer to two
+ * threads that call it at once, and both get wrong numbers.
  */
 #include "linalg/svd.h"
 
@@ -9,6 +12,7 @@
 
 #include <lapack.h>
 #include <math.h>
+#include <pthread.h>
 
 /* The work space with which either method runs at its best block size. */
 static int64_t best_work(int m, int n) {
@@ -65,19 +69,46 @@ static void copy_scaled(const ole_operand *s, int exponent, double *to) {
             to[i * s->depth + p] = ldexp(element(s, i, p), -exponent);
 }
 
-bool ole_svd_of(const ole_operand *source, ole_svd_space *space) {
-    int64_t rows = source->items, cols = source->depth;
-    int m = (int)cols, n = (int)rows, k = (int)ole_min(rows, cols), info;
+/* ---- One at a time ------------------------------------------------------------------------ */
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static void take_turn(void) {
+    pthread_mutex_lock(&turn);
+}
+
+static void end_turn(void) {
+    pthread_mutex_unlock(&turn);
+}
+
+/* A child of fork() must not find the turn taken by a thread that it does not have. */
+static void keep_through_forks(void) {
+    pthread_atfork(take_turn, end_turn, end_turn);
+}
+
+/* ---- Decomposing -------------------------------------------------------------------------- */
+
+static int decompose(const ole_operand *source, int exponent, ole_svd_space *space) {
+    int m = (int)source->depth, n = (int)source->items, k = (int)ole_min(m, n), info;
     int lwork = (int)ole_min(space->work_size, best_work(m, n));
-    int exponent = common_exponent(source);
     copy_scaled(source, exponent, space->a);
     LAPACK_dgesdd("S", &m, &n, space->a, &m, space->sigma, space->vt, &m, space->u, &k, space->work,
                   &lwork, space->iwork, &info);
-    if (info != 0) {
-        copy_scaled(source, exponent, space->a);
-        LAPACK_dgesvd("S", "S", &m, &n, space->a, &m, space->sigma, space->vt, &m, space->u, &k,
-                      space->work, &lwork, &info);
-    }
+    if (info == 0) return 0;
+    copy_scaled(source, exponent, space->a);
+    LAPACK_dgesvd("S", "S", &m, &n, space->a, &m, space->sigma, space->vt, &m, space->u, &k,
+                  space->work, &lwork, &info);
+    return info;
+}
+
+bool ole_svd_of(const ole_operand *source, ole_svd_space *space) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, keep_through_forks);
+    int exponent = common_exponent(source);
+    take_turn();
+    int info = decompose(source, exponent, space);
+    end_turn();
+    int64_t k = ole_min(source->items, source->depth);
     for (int64_t i = 0; i < k; i++)
         space->sigma[i] = ldexp(space->sigma[i], exponent);
     return info == 0;

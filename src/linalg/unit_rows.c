@@ -2,6 +2,7 @@
 #include "linalg/unit_rows.h"
 
 #include <math.h>
+#include <string.h>
 
 double ole_row_largest(const ole_row_set *set, int64_t i) {
     int64_t first = ole_row_at(set, i) * set->dim;
@@ -26,6 +27,15 @@ void ole_row_copy(const ole_row_set *set, int64_t i, double *to) {
         for (int64_t k = 0; k < dim; k++)
             to[k] = from[k];
     }
+}
+
+void ole_row_copy_f32(const ole_row_set *set, int64_t i, float *to) {
+    int64_t first = ole_row_at(set, i) * set->dim;
+    if (set->dtype == OLE_F32)
+        memcpy(to, (const float *)set->data + first, (size_t)set->dim * sizeof *to);
+    else
+        for (int64_t k = 0; k < set->dim; k++)
+            to[k] = (float)((const double *)set->data)[first + k];
 }
 
 double ole_row_unit(const ole_row_set *set, int64_t i, double *to) {

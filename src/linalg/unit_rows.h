@@ -23,8 +23,10 @@ static inline int64_t ole_row_at(const ole_row_set *set, int64_t i) {
 /* The largest magnitude of row i; NaN or Inf where it holds one. */
 double ole_row_largest(const ole_row_set *set, int64_t i);
 
-/* Row i of the set into to[dim]. */
+/* Row i of the set into to[dim], as double or as float. */
 void ole_row_copy(const ole_row_set *set, int64_t i, double *to);
+
+OLE_INTERNAL void ole_row_copy_f32(const ole_row_set *set, int64_t i, float *to);
 
 /* The same, times 1 / its length; a row of zeros stays one. Returns the length. */
 double ole_row_unit(const ole_row_set *set, int64_t i, double *to);

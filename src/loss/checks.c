@@ -43,12 +43,12 @@ ole_status ole_loss_read_options(ole_loss_options *options, const ole_loss_optio
 static ole_status check_delta(const char *name, double value, const char *also, ole_error *error) {
     if (value >= 0.0 && isfinite(value)) return OLE_OK;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "options.delta_%s is %g: give a finite number >= 0%s", name, value, also);
+                    "options.delta_%s is %g; must be a finite number >= 0%s", name, value, also);
 }
 
 ole_status ole_loss_check_options(const ole_loss_options *o, ole_error *error) {
     if (!isfinite(o->weight))
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.weight is %g: give a finite number",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.weight is %g; must be a finite number",
                         o->weight);
     ole_status status = check_delta("floor", o->delta_floor, "", error);
     if (status == OLE_OK) status = check_delta("abs", o->delta_abs, "", error);
@@ -57,21 +57,21 @@ ole_status ole_loss_check_options(const ole_loss_options *o, ole_error *error) {
     if (status != OLE_OK) return status;
     if (o->reduction != OLE_REDUCTION_MEAN && o->reduction != OLE_REDUCTION_SUM)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.reduction is %d: give OLE_REDUCTION_MEAN or OLE_REDUCTION_SUM",
+                        "options.reduction is %d; must be OLE_REDUCTION_MEAN or OLE_REDUCTION_SUM",
                         (int)o->reduction);
     if (o->threads < 1 || o->threads > MAX_THREADS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 1 to %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d; must be 1 to %d",
                         o->threads, MAX_THREADS);
     if (o->device != OLE_DEVICE_CPU && o->device != OLE_DEVICE_CUDA)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.device is %d: give OLE_DEVICE_CPU or OLE_DEVICE_CUDA",
+                        "options.device is %d; must be OLE_DEVICE_CPU or OLE_DEVICE_CUDA",
                         (int)o->device);
     return OLE_OK;
 }
 
 ole_status ole_loss_check_dim(int64_t dim, ole_error *error) {
     if (dim < 1 || dim > OLE_MAX_SIDE)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "dim is %" PRId64 ": give 1 to %d", dim,
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "dim is %" PRId64 "; must be 1 to %d", dim,
                         OLE_MAX_SIDE);
     return OLE_OK;
 }
@@ -79,7 +79,7 @@ ole_status ole_loss_check_dim(int64_t dim, ole_error *error) {
 static ole_status check_stride(const char *name, int64_t stride, int64_t dim, ole_error *error) {
     if (stride == 0 || stride >= dim) return OLE_OK;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s is %" PRId64 ", smaller than dim = %" PRId64 ": give 0 or at least dim",
+                    "%s is %" PRId64 ", smaller than dim = %" PRId64 "; must be 0 or at least dim",
                     name, stride, dim);
 }
 
@@ -90,15 +90,15 @@ ole_status ole_loss_check_call(int64_t dim, const ole_loss_batch *batch,
                         batch->features ? "labels" : "features");
     if (batch->label_type != OLE_I32 && batch->label_type != OLE_I64)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "batch.label_type is %s: give OLE_I32 or OLE_I64",
+                        "batch.label_type is %s; must be OLE_I32 or OLE_I64",
                         ole_dtype_name(batch->label_type));
     ole_status status = check_stride("batch.stride", batch->stride, dim, error);
     if (status != OLE_OK || !gradient) return status;
     if (batch->rows > 0 && !gradient->data)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "gradient.data is NULL");
     if (!isfinite(gradient->upstream))
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "gradient.upstream is %g: give a finite number",
-                        gradient->upstream);
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "gradient.upstream is %g; must be a finite number", gradient->upstream);
     return check_stride("gradient.stride", gradient->stride, dim, error);
 }
 
@@ -118,8 +118,7 @@ ole_status ole_loss_list_classes(const ole_groups *groups, int64_t rows, int64_t
                                  ole_loss_class *classes, ole_error *error) {
     if (groups->rows == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "batch.labels: all %" PRId64 " rows are ignored (label < 0), none is left",
-                        rows);
+                        "batch.labels: all %" PRId64 " rows are ignored (label < 0)", rows);
     if (capacity < groups->classes)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "result.per_class_capacity is %" PRId64 ", but %" PRId64
@@ -157,12 +156,12 @@ ole_status ole_loss_finish(const ole_loss_options *options, ole_dtype dtype,
     double value = *factor * (class_term - found->norm);
     if (!isfinite(value))
         return ole_fail(error, OLE_ERROR_NUMERIC,
-                        "the loss overflows (sum of norms %g): scale the features down",
+                        "the loss overflows (sum of norms %g); scale the features down",
                         class_term);
     if (!gradient_fits(dtype, *factor * upstream))
         return ole_fail(error, OLE_ERROR_NUMERIC,
                         "the gradient overflows %s (weight * upstream, over N for the mean, is "
-                        "%g): make weight or upstream smaller",
+                        "%g); use a smaller weight or upstream",
                         ole_dtype_name(dtype), *factor * upstream);
     result->value = value;
     result->class_term = class_term;

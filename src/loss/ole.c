@@ -39,13 +39,13 @@ struct ole_loss_plan {
 static ole_status check_shape(int64_t max_rows, int64_t dim, ole_dtype dtype, bool gpu,
                               ole_error *error) {
     if (max_rows < 1 || max_rows > OLE_MAX_SIDE)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "max_rows is %" PRId64 ": give 1 to %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "max_rows is %" PRId64 "; must be 1 to %d",
                         max_rows, OLE_MAX_SIDE);
     ole_status status = ole_loss_check_dim(dim, error);
     if (status != OLE_OK) return status;
     bool narrow = dtype == OLE_BF16 || dtype == OLE_F16;
     if (dtype != OLE_F32 && dtype != OLE_F64 && !(gpu && narrow))
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "dtype is %s: give OLE_F32 or OLE_F64%s",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "dtype is %s; must be OLE_F32 or OLE_F64%s",
                         ole_dtype_name(dtype), gpu ? ", OLE_BF16 or OLE_F16" : "");
     return OLE_OK;
 }
@@ -64,13 +64,12 @@ static ole_status allocate(ole_loss_plan *plan, ole_error *error) {
     ole_arena arena = {0};
     place(plan, &arena);
     plan->bytes = arena.used;
-    plan->memory = ole_arena_allocate(arena.used);
+    plan->memory = ole_arena_reserve(&arena);
     if (!plan->memory)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "out of memory: a plan for %" PRId64 " x %" PRId64 " %s needs %.3g GiB",
                         plan->max_rows, plan->dim, ole_dtype_name(plan->dtype),
                         (double)plan->bytes / 1073741824.0);
-    arena = (ole_arena){.base = plan->memory};
     place(plan, &arena);
     return ole_pool_create(&plan->pool, plan->options.threads, error);
 }
@@ -166,7 +165,7 @@ static ole_status gather(ole_loss_plan *plan, const ole_loss_batch *batch, ole_e
     }
     if (bad < 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_DATA,
-                    "features: row %" PRId64 " holds NaN or Inf: look at what produced it", bad);
+                    "features: row %" PRId64 " holds NaN or Inf; check what produced it", bad);
 }
 
 static ole_status eval_on_cpu(ole_loss_plan *plan, const ole_loss_batch *batch,
@@ -219,7 +218,7 @@ ole_status ole_loss_queue(ole_loss_plan *plan, const ole_loss_batch *batch,
     if (status != OLE_OK) return status;
     if (!plan->cuda)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_loss_queue: the plan is for the CPU: plan with options.device = "
+                        "ole_loss_queue: the plan is for the CPU; plan with options.device = "
                         "OLE_DEVICE_CUDA, or call ole_loss_eval()");
     if (!ole_in_use_take(&plan->in_use, "plan", error)) return OLE_ERROR_ARGUMENT;
     status = plan->table->queue(plan->cuda, batch, gradient, outcome, stream, error);

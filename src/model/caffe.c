@@ -140,8 +140,8 @@ static bool read_layer(wire w, const layer_form *form, ole_caffe_layer *layer, b
     *wanted = false;
     while (take_field(&w, &f)) {
         if (f.number == form->name && f.type == 2) {
-            ole_quoted quoted;
-            ole_quote(&quoted, (const char *)f.bytes.at, (size_t)(f.bytes.end - f.bytes.at));
+            const ole_quoted quoted =
+                ole_quote((const char *)f.bytes.at, (size_t)(f.bytes.end - f.bytes.at));
             snprintf(layer->name, sizeof layer->name, "%.*s", OLE_CAFFE_NAME - 1, quoted.text);
         } else if (f.number == form->type) {
             *wanted = is_wanted(&f);
@@ -197,10 +197,9 @@ ole_status ole_caffe_read(ole_caffe *model, const char *path, ole_error *error) 
     free(bytes);
     if (good) return OLE_OK;
     ole_caffe_free(model);
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: no Caffe model with weights, or damaged, near byte %lld",
-                    ole_quote_string(&quoted, path), stopped);
+                    "%s: not a Caffe model with weights, or damaged, near byte %lld",
+                    ole_quote_string(path).text, stopped);
 }
 
 void ole_caffe_free(ole_caffe *model) {

@@ -3,16 +3,17 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "model/published_names.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for weights, two moments, counters and sums. */
-enum { KINDS = 3, COUNTERS = 8, SUMS = 8, NAME = OLE_NODE_NAME + 48 };
+/* Weights, two moments and the average. */
+enum { AVERAGE = 3, KINDS = 4, COUNTERS = 8, SUMS = 8, NAME = OLE_NODE_NAME + 48 };
 
-static const char *const kind_prefix[KINDS] = {"", "optimizer.0.", "optimizer.1."};
+static const char *const kind_prefix[KINDS] = {"", "optimizer.0.", "optimizer.1.", "average."};
 
 static void name_tensor(char name[NAME], int kind, const ole_param *param) {
     snprintf(name, NAME, "%s%s", kind_prefix[kind], param->name);
@@ -111,8 +112,8 @@ static ole_status write_collection(const collection *c, const char *path, const 
     return status;
 }
 
-ole_status ole_model_save(const char *path, const ole_network *network, const ole_card *card,
-                          ole_error *error) {
+ole_status ole_weights_save(const char *path, const ole_network *network, const ole_card *card,
+                            ole_error *error) {
     collection c;
     ole_status status = collection_open(&c, network->graph, 1, error);
     if (status == OLE_OK) status = collect_weights(&c, network, error);
@@ -132,7 +133,8 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
     const double sums[SUMS] = {s->best_error,        s->seconds,          s->sums.loss,
                                s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
                                s->sums.ole_seconds,  s->sums.comm_seconds};
-    ole_status status = collection_open(&c, network->graph, 1 + moments, error);
+    bool averages = ole_params_has_average(network->params);
+    ole_status status = collection_open(&c, network->graph, 1 + moments + averages, error);
     if (status == OLE_OK) {
         c.tensors[c.count++] = (ole_tensor){"train.counters", OLE_I64, 1, {COUNTERS}, counters};
         c.tensors[c.count++] = (ole_tensor){"train.sums", OLE_F64, 1, {SUMS}, sums};
@@ -145,6 +147,8 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
             for (int i = 0; i < c.graph->params; i++)
                 if (c.graph->param[i].trained)
                     ole_params_get_state(network->params, i, kind - 1, collection_add(&c, kind, i));
+        for (int i = 0; i < c.graph->params && averages; i++)
+            ole_params_get_average(network->params, i, collection_add(&c, AVERAGE, i));
         status = write_collection(&c, path, card, config, error);
     }
     collection_close(&c);
@@ -153,34 +157,28 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
 
 /* ---- Loading ------------------------------------------------------------------------------ */
 
-bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param) {
-    if (tensor->ndim != param->ndim) return false;
-    for (int d = 0; d < param->ndim; d++)
-        if (tensor->shape[d] != param->shape[d]) return false;
-    return tensor->dtype == OLE_F32 || tensor->dtype == OLE_F64;
-}
-
 /* The tensor of a parameter (kind 0) or of one of its moments. */
 static ole_status find_tensor(const ole_safetensors *file, const char *path, int kind,
-                              const ole_param *param, const ole_tensor **tensor, ole_error *error) {
+                              const ole_graph *graph, int i, const ole_tensor **tensor,
+                              ole_error *error) {
+    const ole_param *param = &graph->param[i];
     char name[NAME];
     name_tensor(name, kind, param);
-    *tensor = ole_safetensors_find(file, name);
-    ole_quoted quoted;
+    *tensor = kind == 0 ? ole_published_find(file, graph, i) : ole_safetensors_find(file, name);
     if (!*tensor)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: tensor '%s' is missing",
-                        ole_quote_string(&quoted, path), name);
+                        ole_quote_string(path).text, name);
     if (!ole_tensor_fits(*tensor, param))
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: tensor '%s' does not have the shape and type that the net needs",
-                        ole_quote_string(&quoted, path), name);
+                        "%s: tensor '%s' has another shape or type than the net needs",
+                        ole_quote_string(path).text, name);
     return OLE_OK;
 }
 
 static ole_status read_tensor(const ole_safetensors *file, const char *path, int kind,
-                              const ole_param *param, float *plain, ole_error *error) {
+                              const ole_graph *graph, int i, float *plain, ole_error *error) {
     const ole_tensor *tensor;
-    ole_status status = find_tensor(file, path, kind, param, &tensor, error);
+    ole_status status = find_tensor(file, path, kind, graph, i, &tensor, error);
     if (status == OLE_OK) ole_tensor_read(tensor, OLE_F32, plain);
     return status;
 }
@@ -188,14 +186,13 @@ static ole_status read_tensor(const ole_safetensors *file, const char *path, int
 ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_safetensors *file,
                             const char *path, ole_error *error) {
     ole_error wrong;
-    ole_quoted quoted;
     ole_status status = ole_graph_parse(graph, card->net, card->input, card->classes, &wrong);
     if (status != OLE_OK) /* a malformed net is the file's mistake */
         return ole_fail(error, status == OLE_ERROR_ARGUMENT ? OLE_ERROR_FORMAT : status, "%s: %s",
-                        ole_quote_string(&quoted, path), wrong.message);
+                        ole_quote_string(path).text, wrong.message);
     const ole_tensor *tensor;
     for (int i = 0; i < (*graph)->params && status == OLE_OK; i++)
-        status = find_tensor(file, path, 0, &(*graph)->param[i], &tensor, error);
+        status = find_tensor(file, path, 0, *graph, i, &tensor, error);
     if (status == OLE_OK) return OLE_OK;
     ole_graph_free(*graph);
     *graph = NULL;
@@ -210,10 +207,12 @@ static ole_status load_kind(const ole_safetensors *file, const char *path, int k
     if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a checkpoint");
     ole_status status = OLE_OK;
     for (int i = 0; i < graph->params && status == OLE_OK; i++) {
-        if (kind > 0 && !graph->param[i].trained) continue;
-        status = read_tensor(file, path, kind, &graph->param[i], plain, error);
+        if (kind > 0 && kind != AVERAGE && !graph->param[i].trained) continue;
+        status = read_tensor(file, path, kind, graph, i, plain, error);
         if (status != OLE_OK) break;
-        if (kind == 0)
+        if (kind == AVERAGE)
+            ole_params_set_average(network->params, i, plain);
+        else if (kind == 0)
             ole_params_set(network->params, i, plain);
         else
             ole_params_set_state(network->params, i, kind - 1, plain);
@@ -222,9 +221,9 @@ static ole_status load_kind(const ole_safetensors *file, const char *path, int k
     return status;
 }
 
-ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_param *param,
-                           float *plain, ole_error *error) {
-    return read_tensor(file, path, 0, param, plain, error);
+ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_graph *graph,
+                           int i, float *plain, ole_error *error) {
+    return read_tensor(file, path, 0, graph, i, plain, error);
 }
 
 ole_status ole_weights_load(const ole_safetensors *file, const char *path, ole_network *network,
@@ -248,16 +247,17 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
     for (int i = 0; good && i < COUNTERS; i++)
         good = counters[i] >= 0 && counters[i] < INT64_MAX / 2; /* they are added up */
     if (!good) {
-        ole_quoted quoted;
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: a model, not a checkpoint of a run: it does not say where the run "
-                        "stands",
-                        ole_quote_string(&quoted, path));
+        return ole_fail(
+            error, OLE_ERROR_FORMAT,
+            "%s: a model, not a checkpoint to resume from; name last.safetensors of a run",
+            ole_quote_string(path).text);
     }
     *state = unpack_state(counters, sums);
     state->schedule = epochs;
     ole_status status = OLE_OK;
     for (int kind = 0; kind <= moments && status == OLE_OK; kind++)
         status = load_kind(file, path, kind, network, error);
+    if (status == OLE_OK && ole_params_has_average(network->params))
+        status = load_kind(file, path, AVERAGE, network, error);
     return status;
 }

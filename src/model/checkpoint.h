@@ -2,7 +2,8 @@
  * src/model/checkpoint.h - models and runs as safetensors files.
  *
  * A model file holds the weights under their names and the model card as metadata.  A checkpoint
- * also holds the optimiser's state ("optimizer.0.NAME", for Adam "optimizer.1.NAME"), the state of
+ * also holds the optimiser's state ("optimizer.0.NAME", for Adam "optimizer.1.NAME"), the
+ * average of the weights if one is kept ("average.NAME"), the state of
  * the run ("train.counters", "train.sums") and the recipe (metadata "config").
  */
 #ifndef OLE_SRC_MODEL_CHECKPOINT_H
@@ -33,25 +34,23 @@ typedef struct ole_state {
 } ole_state;
 
 /* Writes the weights and the model card. NaN or Inf in the weights is OLE_ERROR_NUMERIC. */
-ole_status ole_model_save(const char *path, const ole_network *network, const ole_card *card,
-                          ole_error *error);
+ole_status ole_weights_save(const char *path, const ole_network *network, const ole_card *card,
+                            ole_error *error);
 
 /* The same, with all that resuming needs. `moments`: 1 for SGD, 2 for Adam. */
 ole_status ole_checkpoint_save(const char *path, const ole_network *network, const ole_card *card,
                                int moments, const char *config, const ole_state *state,
                                ole_error *error);
 
-/* Whether a tensor has the shape of a parameter, and a type that can be read as float. */
-bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param);
-
 /* The graph of a file's model card, after checking that the file has every weight: a few bytes of
  * notation must not allocate a network that the file cannot fill. `path` is for messages. */
 ole_status ole_stored_graph(ole_graph **graph, const ole_card *card, const ole_safetensors *file,
                             const char *path, ole_error *error);
 
-/* Reads one parameter of a file as plain floats; it must be there with its shape. */
-ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_param *param,
-                           float *plain, ole_error *error);
+/* Reads parameter i of a file as plain floats; it must be there with its shape, under our name or a
+ * published one. */
+ole_status ole_weight_read(const ole_safetensors *file, const char *path, const ole_graph *graph,
+                           int i, float *plain, ole_error *error);
 
 /* Loads the weights of a file; every parameter must be there with its shape. */
 ole_status ole_weights_load(const ole_safetensors *file, const char *path, ole_network *network,

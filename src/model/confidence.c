@@ -1,39 +1,21 @@
-/* src/model/confidence.c - computing scores, and storing what they need in a model's file. */
+/* src/model/confidence.c - scores of single samples, and storing what they need in a model's file.
+ */
 #include "model/confidence.h"
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/pool.h"
 #include "base/quote.h"
 #include "model/network.h"
+#include "model/threshold_words.h"
 
-#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char sizes_name[] = "novelty.sizes", basis_name[] = "novelty.directions";
-
-static const char *const names[] = {"none",     "softmax", "calibrated",
-                                    "residual", "cosine",  "energy"};
-enum { NAMES = sizeof names / sizeof *names };
-
-const char *ole_score_name(ole_score score) {
-    return (int)score >= 0 && (int)score < NAMES ? names[score] : "unknown";
-}
-
-bool ole_score_parse(const char *name, ole_score *score) {
-    *score = OLE_SCORE_NONE;
-    for (int i = 0; i < NAMES; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *score = (ole_score)i;
-            return true;
-        }
-    return false;
-}
-
-bool ole_score_of_features(ole_score score) {
-    return score == OLE_SCORE_RESIDUAL || score == OLE_SCORE_COSINE;
-}
+static const char prefix[] = "novelty."; /* of a scorer's tensors */
+enum { PREFIX = sizeof prefix - 1, NAME = 64 };
 
 /* ---- Scoring ------------------------------------------------------------------------------ */
 
@@ -55,140 +37,183 @@ double ole_largest_softmax(const float *logits, int classes, double temperature)
     return 1.0 / ole_sum_exp(logits, classes, temperature, &largest);
 }
 
-/* Eight sums, which the compiler can keep in vectors. */
-static double dot(const float *a, const float *b, int64_t count) {
-    enum { LANES = 8 };
-    double sum[LANES] = {0.0};
-    int64_t whole = count - count % LANES;
-    for (int64_t k = 0; k < whole; k += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            sum[lane] += (double)a[k + lane] * b[k + lane];
-    for (int64_t k = whole; k < count; k++)
-        sum[0] += (double)a[k] * b[k];
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+void ole_score_samples(const ole_scorer *scorer, const ole_model_info *model, const float *features,
+                       const float *logits, int64_t count, double *scores) {
+    if (scorer && ole_scorer_run(scorer, features, logits, count, scores, 1, NULL) == OLE_OK)
+        return;
+    for (int64_t i = 0; i < count; i++) /* which one is it? */
+        if (!scorer ||
+            ole_scorer_run(scorer, features + i * model->features, logits + i * model->classes, 1,
+                           &scores[i], 1, NULL) != OLE_OK)
+            scores[i] = NAN;
 }
 
-/* The largest share of ‖x‖² in a class subspace, or the largest cosine; 0 for a zero feature. */
-static double nearest_class(const ole_score_directions *d, const float *x, bool cosine) {
-    double square = dot(x, x, d->dim), best = cosine ? -1.0 : 0.0;
-    if (!(square > 0.0)) return square == 0.0 ? 0.0 : NAN;
-    const float *direction = d->basis;
-    for (int c = 0; c < d->classes; c++) {
-        double inside = 0.0, along = -1.0;
-        for (int64_t i = 0; i < d->size[c]; i++, direction += d->dim) {
-            along = dot(direction, x, d->dim) / sqrt(square);
-            inside += along * along;
-        }
-        best = fmax(best, cosine ? along : inside);
-    }
-    return best;
-}
+/* ---- Predicting --------------------------------------------------------------------------- */
 
-double ole_score_sample(const ole_scorer *s, const float *feature, const float *logits) {
-    switch (s->score) {
-    case OLE_SCORE_SOFTMAX:
-        return ole_largest_softmax(logits, s->classes, 1.0);
-    case OLE_SCORE_CALIBRATED:
-        return ole_largest_softmax(logits, s->classes, s->temperature);
-    case OLE_SCORE_RESIDUAL:
-    case OLE_SCORE_COSINE:
-        return nearest_class(s->directions, feature, s->score == OLE_SCORE_COSINE);
-    case OLE_SCORE_ENERGY:
-        return ole_log_sum_exp(logits, s->classes, 1.0);
-    default:
-        return NAN;
+/* The largest logits first; of equal ones that of the lower class. -1: there are not as many. */
+static void find_largest(const float *logits, int classes, int order[1 + OLE_RUNNERS_UP]) {
+    enum { LAST = OLE_RUNNERS_UP };
+    for (int k = 0; k <= LAST; k++)
+        order[k] = -1;
+    for (int c = 0; c < classes; c++) {
+        if (order[LAST] >= 0 && !(logits[c] > logits[order[LAST]])) continue;
+        int k = LAST;
+        for (; k > 0 && (order[k - 1] < 0 || logits[c] > logits[order[k - 1]]); k--)
+            order[k] = order[k - 1];
+        order[k] = c;
     }
 }
 
-/* ---- Directions --------------------------------------------------------------------------- */
+enum { JUDGED = 64 }; /* samples of a task */
 
-ole_status ole_score_directions_make(ole_score_directions *d, int classes, int64_t dim,
-                                     int64_t rows, ole_error *error) {
-    *d = (ole_score_directions){.classes = classes, .dim = dim};
-    d->size = calloc((size_t)classes, sizeof *d->size);
-    d->basis = calloc((size_t)(rows * dim) + 1, sizeof *d->basis);
-    if (d->size && d->basis) return OLE_OK;
-    ole_score_directions_free(d);
-    return ole_fail(error, OLE_ERROR_MEMORY,
-                    "out of memory for %" PRId64 " directions of %" PRId64 " dimensions", rows,
-                    dim);
+typedef struct judging {
+    const ole_scorer *scorer;
+    const ole_model_info *info;
+    const float *features, *logits;
+    int64_t count;
+    ole_prediction *predictions;
+} judging;
+
+static void judge_some(void *context, int64_t task, int worker) {
+    (void)worker;
+    const judging *j = context;
+    const ole_model_info *info = j->info;
+    int64_t first = task * JUDGED, rows = j->count - first < JUDGED ? j->count - first : JUDGED;
+    const float *logits = j->logits + first * info->classes;
+    double known[JUDGED];
+    ole_score_samples(j->scorer, info, j->features + first * info->features, logits, rows, known);
+    for (int64_t i = 0; i < rows; i++, logits += info->classes) {
+        ole_prediction *p = &j->predictions[first + i];
+        int order[1 + OLE_RUNNERS_UP];
+        double score[1 + OLE_RUNNERS_UP], largest;
+        double sum = ole_sum_exp(logits, info->classes, info->temperature, &largest);
+        find_largest(logits, info->classes, order);
+        for (int k = 0; k < 1 + OLE_RUNNERS_UP; k++)
+            score[k] =
+                order[k] < 0 ? 0.0 : exp((logits[order[k]] - largest) / info->temperature) / sum;
+        *p = (ole_prediction){.best = order[0], .score = score[0], .known_score = known[i]};
+        p->label = p->known_score < info->threshold ? -1 : p->best;
+        memcpy(p->runner_up, order + 1, sizeof p->runner_up);
+        memcpy(p->runner_up_score, score + 1, sizeof p->runner_up_score);
+    }
 }
 
-void ole_score_directions_free(ole_score_directions *d) {
-    free(d->size);
-    free(d->basis);
-    *d = (ole_score_directions){0};
+void ole_predict_outputs(const ole_scorer *scorer, const ole_model_info *model, int threads,
+                         const float *features, const float *logits, int64_t count,
+                         ole_prediction *predictions) {
+    judging j = {scorer, model, features, logits, count, predictions};
+    int64_t tasks = (count + JUDGED - 1) / JUDGED;
+    if (threads > tasks) threads = (int)tasks;
+    ole_pool *pool = NULL;
+    if (threads > 1 && ole_pool_create(&pool, threads, NULL) == OLE_OK)
+        ole_pool_run(pool, tasks, judge_some, &j);
+    else
+        for (int64_t t = 0; t < tasks; t++)
+            judge_some(&j, t, 0);
+    ole_pool_destroy(pool);
 }
 
-ole_status ole_score_directions_read(ole_score_directions *d, const ole_safetensors *file,
-                                     const char *name, const ole_model_info *model,
-                                     ole_error *error) {
-    *d = (ole_score_directions){0};
-    ole_quoted quoted;
-    const ole_tensor *sizes = ole_safetensors_find(file, sizes_name);
-    const ole_tensor *basis = ole_safetensors_find(file, basis_name);
-    if (!sizes && !basis) {
-        if (!ole_score_of_features(model->threshold_score)) return OLE_OK;
+bool ole_score_exports(ole_score score) {
+    return score == OLE_SCORE_SOFTMAX || score == OLE_SCORE_CALIBRATED ||
+           score == OLE_SCORE_ENERGY || score == OLE_SCORE_RESIDUAL || score == OLE_SCORE_COSINE;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------ */
+
+/* Whether a score follows from the logits and what the model's card says: nothing is stored. */
+static bool is_of_the_card(ole_score score) {
+    return score == OLE_SCORE_SOFTMAX || score == OLE_SCORE_CALIBRATED || score == OLE_SCORE_ENERGY;
+}
+
+ole_status ole_score_of_card(ole_scorer **scorer, const ole_model_info *model, ole_error *error) {
+    *scorer = NULL;
+    if (!is_of_the_card(model->threshold_score)) return OLE_OK;
+    ole_scorer_options options;
+    ole_scorer_options_init(&options);
+    options.temperature = model->temperature;
+    const ole_linear_classifier logits = {.classes = model->classes, .dim = model->features};
+    return ole_scorer_fit(scorer, model->threshold_score, NULL, &logits, &options, error);
+}
+
+ole_status ole_score_read(ole_scorer **scorer, const ole_safetensors *file, const char *name,
+                          const ole_model_info *model, ole_error *error) {
+    *scorer = NULL;
+    if (model->threshold_score == OLE_SCORE_NONE || is_of_the_card(model->threshold_score))
+        return ole_score_of_card(scorer, model, error);
+    ole_scorer_tensor tensors[2 * OLE_SCORER_TENSORS];
+    int count = 0;
+    for (size_t i = 0; i < ole_safetensors_count(file); i++) {
+        const ole_tensor *t = ole_safetensors_get(file, i);
+        if (strncmp(t->name, prefix, PREFIX) != 0 || count == 2 * OLE_SCORER_TENSORS) continue;
+        tensors[count++] = (ole_scorer_tensor){t->name + PREFIX,
+                                               t->dtype,
+                                               t->ndim,
+                                               {t->shape[0], t->ndim > 1 ? t->shape[1] : 0},
+                                               t->data};
+    }
+    if (count == 0)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: the directions of the classes, which its threshold needs, are "
-                        "missing: the file is damaged",
-                        ole_quote_string(&quoted, name));
-    }
-    if (sizes && sizes->dtype == OLE_I64 && sizes->ndim == 1 && sizes->shape[0] == model->classes &&
-        basis && basis->dtype == OLE_F32 && basis->ndim == 2 &&
-        basis->shape[1] == model->features) {
-        int64_t rows = basis->shape[0];
-        ole_status status =
-            ole_score_directions_make(d, model->classes, model->features, rows, error);
-        if (status != OLE_OK) return status;
-        ole_tensor_read(sizes, OLE_I64, d->size);
-        ole_tensor_read(basis, OLE_F32, d->basis);
-        bool fit = true;
-        for (int c = 0; c < d->classes && fit; c++) {
-            fit = d->size[c] >= 0 && d->size[c] <= rows;
-            rows -= d->size[c];
-        }
-        if (fit && rows == 0) return OLE_OK;
-    }
-    ole_score_directions_free(d);
+                        "%s: what the score of its threshold, '%s', needs is missing: the file is "
+                        "damaged",
+                        ole_quote_string(name).text, ole_score_name(model->threshold_score));
+    ole_error why;
+    ole_status status = ole_scorer_restore(scorer, model->threshold_score, tensors, count, &why);
+    if (status == OLE_ERROR_MEMORY) return ole_fail(error, status, "%s", why.message);
+    if (status != OLE_OK)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: %s: the file is damaged",
+                        ole_quote_string(name).text, why.message);
+    const ole_scorer_info info = ole_scorer_get_info(*scorer);
+    if ((info.dim == 0 || info.dim == model->features) &&
+        (info.classes == 0 || info.classes == model->classes))
+        return OLE_OK;
+    ole_scorer_free(*scorer);
+    *scorer = NULL;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: tensors '%s' and '%s' do not fit the model: the file is damaged",
-                    ole_quote_string(&quoted, name), sizes_name, basis_name);
+                    "%s: the tensors of the score '%s' do not fit the model: the file is damaged",
+                    ole_quote_string(name).text, ole_score_name(model->threshold_score));
 }
 
 /* ---- Storing ------------------------------------------------------------------------------ */
 
-/* Lists the tensors of the file, with new directions in place of old ones; returns how many. */
-static size_t list_tensors(const ole_safetensors *file, const ole_scorer *s, ole_tensor *to) {
+/* Lists the tensors of the file, with those of the scorer in place of the old ones; returns how
+ * many.  `names` has room for the new ones. */
+static size_t list_tensors(const ole_safetensors *file, const ole_scorer *scorer, ole_tensor *to,
+                           char (*names)[NAME]) {
     size_t count = 0;
     for (size_t i = 0; i < ole_safetensors_count(file); i++) {
         const ole_tensor *tensor = ole_safetensors_get(file, i);
-        if (strcmp(tensor->name, sizes_name) != 0 && strcmp(tensor->name, basis_name) != 0)
-            to[count++] = *tensor;
+        if (strncmp(tensor->name, prefix, PREFIX) != 0) to[count++] = *tensor;
     }
-    const ole_score_directions *d = s->directions;
-    if (!ole_score_of_features(s->score)) return count;
-    int64_t rows = 0;
-    for (int c = 0; c < d->classes; c++)
-        rows += d->size[c];
-    to[count++] = (ole_tensor){sizes_name, OLE_I64, 1, {d->classes}, d->size};
-    to[count++] = (ole_tensor){basis_name, OLE_F32, 2, {rows, d->dim}, d->basis};
+    ole_scorer_tensor own[OLE_SCORER_TENSORS];
+    int added = ole_scorer_save(scorer, own);
+    if (is_of_the_card(ole_scorer_get_info(scorer).score)) added = 0;
+    for (int i = 0; i < added; i++) {
+        snprintf(names[i], NAME, "%s%s", prefix, own[i].name);
+        to[count++] = (ole_tensor){
+            names[i], own[i].dtype, own[i].ndim, {own[i].shape[0], own[i].shape[1]}, own[i].data};
+    }
     return count;
 }
 
-ole_status ole_score_store(const char *path, const ole_scorer *scorer, double threshold,
-                           ole_error *error) {
+ole_status ole_score_store(const char *path, const ole_scorer *scorer,
+                           const ole_threshold_record *record, ole_error *error) {
     ole_safetensors *file;
     ole_status status = ole_safetensors_open(&file, path, error);
     if (status != OLE_OK) return status;
-    static const char *const changed[] = {"threshold", "threshold_score", "temperature"};
+    static const char *const changed[] = {"threshold",      "threshold_score",   "temperature",
+                                          "threshold_from", "threshold_samples", "novelty_choice"};
     enum { CHANGED = sizeof changed / sizeof *changed };
-    char limit[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
-    const char *const now[CHANGED] = {ole_number_write(limit, 17, threshold),
-                                      ole_score_name(scorer->score),
-                                      ole_number_write(temperature, 17, scorer->temperature)};
+    char limit[OLE_NUMBER_TEXT], heat[OLE_NUMBER_TEXT], names[OLE_SCORER_TENSORS][NAME];
+    char from_how_many[32];
+    snprintf(from_how_many, sizeof from_how_many, "%lld", (long long)record->samples);
+    const char *const now[CHANGED] = {ole_number_write(limit, 17, record->threshold),
+                                      ole_score_name(ole_scorer_get_info(scorer).score),
+                                      ole_number_write(heat, 17, record->temperature),
+                                      ole_threshold_source_name(record->from),
+                                      from_how_many,
+                                      record->choice};
     size_t texts = ole_safetensors_texts(file);
-    ole_tensor *tensors = calloc(ole_safetensors_count(file) + 2, sizeof *tensors);
+    ole_tensor *tensors = calloc(ole_safetensors_count(file) + OLE_SCORER_TENSORS, sizeof *tensors);
     ole_metadata *metadata = calloc(texts + CHANGED, sizeof *metadata);
     if (tensors && metadata) {
         size_t count = 0;
@@ -200,9 +225,9 @@ ole_status ole_score_store(const char *path, const ole_scorer *scorer, double th
             if (keep) metadata[count++] = pair;
         }
         for (int k = 0; k < CHANGED; k++)
-            metadata[count++] = (ole_metadata){changed[k], now[k]};
-        status = ole_safetensors_write(path, tensors, list_tensors(file, scorer, tensors), metadata,
-                                       count, error);
+            if (now[k]) metadata[count++] = (ole_metadata){changed[k], now[k]};
+        size_t all = list_tensors(file, scorer, tensors, names);
+        status = ole_safetensors_write(path, tensors, all, metadata, count, error);
     } else {
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory to rewrite a model");
     }

@@ -1,10 +1,9 @@
 /*
- * src/model/confidence.h - how sure a model is that it knows what it sees (ole_score of
- * ole/train/model.h), and keeping the threshold of such a score in the model's file.
+ * src/model/confidence.h - the score that a model's threshold applies to (ole_score of
+ * ole/novelty.h), in the model's file and for single samples.
  *
- * Scores of features compare them with directions of each class: an orthonormal basis of the
- * class's subspace, or its one mean direction.  They are kept as float32, and scores are computed
- * from what is kept, so that a threshold found before storing holds after loading.
+ * What the score needs of the known features lies in the file as tensors "novelty.NAME", and scores
+ * are computed from what is stored, so that a threshold found before storing holds after loading.
  */
 #ifndef OLE_SRC_MODEL_CONFIDENCE_H
 #define OLE_SRC_MODEL_CONFIDENCE_H
@@ -12,30 +11,14 @@
 #include "formats/safetensors.h"
 #include "ole/train/model.h"
 
-typedef struct ole_score_directions {
-    int classes; /* 0: none */
-    int64_t dim;
-    int64_t *size; /* [classes]: directions of each class */
-    float *basis;  /* [sum of size, dim] */
-} ole_score_directions;
+/* The scores of a model's outputs; NaN where one is not finite, and without a scorer. */
+void ole_score_samples(const ole_scorer *scorer, const ole_model_info *model, const float *features,
+                       const float *logits, int64_t count, double *scores);
 
-/* Allocates `rows` directions in all, sizes and basis zero; on failure as after a free. */
-ole_status ole_score_directions_make(ole_score_directions *directions, int classes, int64_t dim,
-                                     int64_t rows, ole_error *error);
-void ole_score_directions_free(ole_score_directions *directions);
-
-/* What a score is computed with. */
-typedef struct ole_scorer {
-    ole_score score;
-    int classes;
-    double temperature;
-    const ole_score_directions *directions; /* where ole_score_of_features(score) */
-} ole_scorer;
-
-bool ole_score_of_features(ole_score score);
-
-/* The score of one sample; `feature` is read only if ole_score_of_features(score). */
-double ole_score_sample(const ole_scorer *scorer, const float *feature, const float *logits);
+/* What a model with this scorer, which may be NULL, predicts of samples with these outputs. */
+void ole_predict_outputs(const ole_scorer *scorer, const ole_model_info *model, int threads,
+                         const float *features, const float *logits, int64_t count,
+                         ole_prediction *predictions);
 
 /* The sum of exp((logits - *largest) / temperature). */
 double ole_sum_exp(const float *logits, int classes, double temperature, double *largest);
@@ -46,18 +29,34 @@ double ole_largest_softmax(const float *logits, int classes, double temperature)
 /* log of the sum of exp(logits / temperature). */
 double ole_log_sum_exp(const float *logits, int classes, double temperature);
 
-/* False, with OLE_SCORE_NONE, for an unknown name. */
-bool ole_score_parse(const char *name, ole_score *score);
+/*
+ * The scorer of the model's threshold where the score follows from the logits and the temperature;
+ * NULL for any other score, and without a threshold.
+ */
+ole_status ole_score_of_card(ole_scorer **scorer, const ole_model_info *model, ole_error *error);
 
-/* Reads the directions of a model's file: those that its threshold needs must be there. `name` is
- * for messages. */
-ole_status ole_score_directions_read(ole_score_directions *directions, const ole_safetensors *file,
-                                     const char *name, const ole_model_info *model,
-                                     ole_error *error);
+/*
+ * The scorer of a file's threshold; NULL without a threshold.  What it needs must be there and fit
+ * the model.  `name` is for messages.
+ */
+ole_status ole_score_read(ole_scorer **scorer, const ole_safetensors *file, const char *name,
+                          const ole_model_info *model, ole_error *error);
 
-/* Rewrites a model's file with this threshold and, if the score needs them, the directions;
- * everything else stays. */
-ole_status ole_score_store(const char *path, const ole_scorer *scorer, double threshold,
-                           ole_error *error);
+/* Whether an ONNX file can have it (onnx_graph.c): few products per row, which also predict fast.
+ */
+bool ole_score_exports(ole_score score);
+
+/* What a file says of a threshold. */
+typedef struct ole_threshold_record {
+    double threshold, temperature;
+    ole_threshold_source from; /* how it was found, */
+    int64_t samples;           /* on how many samples */
+    const char *choice;        /* JSON: why this score was chosen; NULL: it was not */
+} ole_threshold_record;
+
+/* Rewrites a model's file with this threshold, and with what its score needs in place of what the
+ * last one needed; everything else stays. */
+ole_status ole_score_store(const char *path, const ole_scorer *scorer,
+                           const ole_threshold_record *record, ole_error *error);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "data/dataset.h"
 #include "features/nearest.h"
 #include "model/model.h"
 #include "model/split_runner.h"
@@ -32,29 +33,35 @@ static int find_class(const ole_model_info *model, const char *name, int from) {
     return -1;
 }
 
+int ole_model_find_classes(const ole_model_info *model, const ole_dataset_info *set, int *to,
+                           int *stranger) {
+    int known = 0;
+    *stranger = -1;
+    for (int c = 0; c < set->classes; c++) {
+        to[c] = find_class(model, set->class_names[c], c);
+        if (to[c] >= 0) known++;
+        if (to[c] < 0 && *stranger < 0) *stranger = c;
+    }
+    return known;
+}
+
 /* Maps each class of the set to one of the model, [set->classes]: by name, or by position if the
  * model knows none of the names. */
 static ole_status match_classes(const ole_model_info *model, const ole_dataset_info *set, int *to,
                                 bool *by_order, ole_error *error) {
-    int known = 0, stranger = -1;
-    for (int c = 0; c < set->classes; c++) {
-        to[c] = find_class(model, set->class_names[c], c);
-        if (to[c] >= 0) known++;
-        if (to[c] < 0 && stranger < 0) stranger = c;
-    }
+    int stranger, known = ole_model_find_classes(model, set, to, &stranger);
     *by_order = known == 0;
     if (known == set->classes) return OLE_OK;
-    ole_quoted quoted;
     if (known > 0)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: the model does not know its class '%s': leave it out, by naming the "
-                        "others with --classes",
-                        set->name, ole_quote_string(&quoted, set->class_names[stranger]));
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "%s: the model does not know its class '%s'; name the others with --classes", set->name,
+            ole_quote_string(set->class_names[stranger]).text);
     if (set->classes != model->classes)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "the model knows %d classes, %s has %d, and none of their names: choose "
-                        "them with --classes",
-                        model->classes, set->name, set->classes);
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "the model has %d classes, %s has %d, and no names match; choose them with --classes",
+            model->classes, set->name, set->classes);
     for (int c = 0; c < set->classes; c++)
         to[c] = c;
     return OLE_OK;
@@ -153,9 +160,7 @@ static ole_status measure(ole_evaluation *e, ole_prediction *each, ole_model *mo
     ole_status status = collect(&o, model, set, split, trained, &e->interrupted, error);
     if (status != OLE_OK || e->interrupted) return status;
     if (trained) status = count_confusion(e, &o, to, error);
-    for (int64_t i = 0; i < o.count && each; i++)
-        ole_model_judge(model, o.features + i * ole_model_get_info(model)->features,
-                        o.logits + i * e->classes, &each[i]);
+    if (each) ole_model_judge(model, o.features, o.logits, o.count, each);
     if (status == OLE_OK && split == OLE_SPLIT_TRAIN) {
         status = compare(e, model, &o, &o, threads, error);
     } else if (status == OLE_OK && ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN] > 0) {
@@ -175,7 +180,8 @@ static ole_status evaluate(ole_evaluation *result, ole_prediction *each, ole_mod
                         "ole_evaluate: result, model or set is NULL, or threads is not positive");
     const ole_dataset_info *info = ole_dataset_get_info(set);
     if (info->count[split] == 0)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has no samples in this split", info->name);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has no %s samples", info->name,
+                        ole_split_name(split));
     int *to = malloc((size_t)info->classes * sizeof *to);
     if (!to) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     ole_evaluation e = {.count = info->count[split],

@@ -4,7 +4,8 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "model/caffe.h"
-#include "model/checkpoint.h"
+#include "model/hub.h"
+#include "model/published_names.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static ole_status load_safetensors(ole_network *network, const ole_safetensors *
     bool *used = calloc(count + 1, sizeof *used); /* [count] */
     if (!used) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for initial weights");
     for (int i = 0; i < graph->params; i++) {
-        const ole_tensor *tensor = ole_safetensors_find(file, graph->param[i].name);
+        const ole_tensor *tensor = ole_published_find(file, graph, i);
         if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) {
             leave(t, graph->param[i].name);
             continue;
@@ -56,10 +57,11 @@ static ole_status load_safetensors(ole_network *network, const ole_safetensors *
         t->loaded++;
     }
     for (size_t k = 0; k < count; k++) {
-        ole_quoted quoted;
         const char *name = ole_safetensors_get(file, k)->name;
-        bool state = strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0;
-        if (!used[k] && !state) skip(t, ole_quote_string(&quoted, name));
+        bool state = strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0 ||
+                     strncmp(name, "average.", 8) == 0;
+        if (!used[k] && !state && !ole_published_is_counter(name))
+            skip(t, ole_quote_string(name).text);
     }
     free(used);
     return OLE_OK;
@@ -132,16 +134,20 @@ static void load_caffe(ole_network *network, const ole_caffe *model, float *plai
 
 static ole_status load_file(ole_network *network, const char *path, float *plain, tally *t,
                             ole_error *error) {
+    char fetched[OLE_RUN_PATH];
+    ole_status status = ole_weights_fetch(path, true, fetched, error);
+    if (status != OLE_OK) return status;
+    path = fetched;
     size_t length = strlen(path);
     if (length >= 11 && strcmp(path + length - 11, ".caffemodel") == 0) {
         ole_caffe model;
-        ole_status status = ole_caffe_read(&model, path, error);
+        status = ole_caffe_read(&model, path, error);
         if (status == OLE_OK) load_caffe(network, &model, plain, t);
         ole_caffe_free(&model);
         return status;
     }
-    ole_safetensors *file;
-    ole_status status = ole_safetensors_open(&file, path, error);
+    ole_safetensors *file = NULL;
+    status = ole_safetensors_open(&file, path, error);
     if (status == OLE_OK) status = load_safetensors(network, file, plain, t, error);
     ole_safetensors_close(file);
     return status;
@@ -155,13 +161,13 @@ ole_status ole_init_from(ole_network *network, const char *path, char report[OLE
     ole_status status = load_file(network, path, plain, &t, error);
     free(plain);
     if (status != OLE_OK) return status;
-    ole_quoted quoted;
-    snprintf(report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left as they are%s%s%s",
-             ole_quote_string(&quoted, path), t.loaded, t.skipped, t.skipped ? " (" : "",
+    snprintf(report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left unchanged%s%s%s",
+             ole_quote_string(path).text, t.loaded, t.skipped, t.skipped ? " (" : "",
              t.skipped_names, t.skipped ? ")" : "", t.left, t.left ? " (" : "", t.left_names,
              t.left ? ")" : "");
     if (t.loaded > 0) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: nothing in it fits the net", report);
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: no tensor in it fits the net",
+                    report);
 }
 
 /* Whether a name starts with the prefix; numbers match whole: 1 is not a prefix of 10. */
@@ -170,21 +176,33 @@ static bool begins_with(const char *name, const char *prefix, size_t length) {
     return !isdigit((unsigned char)prefix[length - 1]) || !isdigit((unsigned char)name[length]);
 }
 
+/* Whether a parameter is in a part of the network: backbone, or in a net of residual blocks stem,
+ * stage1, ... */
+static bool is_in_part(const ole_graph *graph, int i, const char *part, size_t length) {
+    const ole_node *node = &graph->node[graph->param[i].node];
+    int stages = ole_stage_of(graph, &graph->node[graph->token_node[graph->tokens]]);
+    char name[24] = "stem";
+    if (graph->param[i].node == graph->classifier) return false;
+    if (length == 8 && memcmp(part, "backbone", length) == 0) return true;
+    if (ole_stage_of(graph, node) > 0)
+        snprintf(name, sizeof name, "stage%d", ole_stage_of(graph, node));
+    return stages > 0 && length == strlen(name) && memcmp(part, name, length) == 0;
+}
+
 ole_status ole_freeze(ole_network *network, const char *prefixes, ole_error *error) {
     const ole_graph *graph = network->graph;
     for (const char *at = prefixes; *at;) {
         size_t length = strcspn(at, ",");
         bool found = false;
         for (int i = 0; i < graph->params; i++)
-            if (begins_with(graph->param[i].name, at, length)) {
+            if (begins_with(graph->param[i].name, at, length) || is_in_part(graph, i, at, length)) {
                 ole_params_freeze(network->params, i);
                 found = true;
             }
         if (!found) {
-            ole_quoted quoted;
             return ole_fail(error, OLE_ERROR_ARGUMENT,
                             "freeze: no parameter begins with '%s'; 'ole net' lists the layers",
-                            ole_quote(&quoted, at, length));
+                            ole_quote(at, length).text);
         }
         at += length;
         at += *at == ',';

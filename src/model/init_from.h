@@ -7,14 +7,16 @@
 enum { OLE_REPORT_ROOM = 512 };
 
 /*
- * Loads what fits: from .safetensors the tensors of the same name and shape; from .caffemodel the
+ * Loads what fits: from .safetensors the tensors of the same name, ours or a published one
+ * (published_names.h), and shape; from .caffemodel the
  * convolutions and linear layers in their order, where the sizes agree (the first convolution's
  * input turned from BGR to RGB).  `report` says what was loaded, skipped and left.
  */
 ole_status ole_init_from(ole_network *network, const char *path, char report[OLE_REPORT_ROOM],
                          ole_error *error);
 
-/* Freezes the parameters whose names begin with one of the comma-separated prefixes. */
+/* Freezes the parameters whose names begin with one of the comma-separated prefixes, or that are in
+ * such a part of the network: backbone, or stem, stage1, ... in front of and of residual blocks. */
 ole_status ole_freeze(ole_network *network, const char *prefixes, ole_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 #include "model/model.h"
 
 #include "base/available_memory.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/in_use.h"
 #include "base/quote.h"
@@ -9,24 +10,28 @@
 #include "data/source.h"
 #include "model/checkpoint.h"
 #include "model/confidence.h"
+#include "model/hub.h"
 #include "model/split_runner.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SIZES = 2 };
-static const int64_t batch_sizes[SIZES] = {1, 32}; /* a single image need not wait for 31 more */
+enum { SIZES = 4, WIDE = 4096 };
+/* A single image need not wait for 31 more; many vectors, of which 32 are no work, run together:
+ * threads wait for each other after each layer of a batch. */
+static const int64_t batch_sizes[SIZES] = {1, 32, 512, 4096};
 
 struct ole_model {
     ole_card card;
+    int threads; /* that judge */
     ole_network network;
-    ole_inference inference[SIZES];  /* opened when first used */
-    ole_score_directions directions; /* needed by the threshold's score */
-    ole_outputs outputs;             /* of `outputs_split`, from training; or empty */
+    ole_inference inference[SIZES]; /* opened when first used */
+    ole_scorer *scorer;             /* of the threshold's score; NULL without a threshold */
+    char *choice;                   /* why this score was chosen, as JSON; NULL: it was not */
+    ole_outputs outputs;            /* of `outputs_split`, from training; or empty */
     ole_split outputs_split;
     ole_model_info info;
     ole_part_callback *callback; /* or NULL */
@@ -36,9 +41,19 @@ struct ole_model {
 
 /* ---- Making ------------------------------------------------------------------------------- */
 
-/* Opens a network for a model card, with zero weights. Takes ownership of the card. */
-static ole_status open_model(ole_model **result, ole_card *card, const char *device, int threads,
-                             ole_error *error) {
+/* A network of vectors whose layers are done sooner than threads have waited for each other; on a
+ * machine that has other work they wait many times as long. */
+static bool is_small(const ole_network *network) {
+    enum { WEIGHTS = 1 << 18 };
+    const ole_shape in = network->graph->node[0].out;
+    int64_t weights = 0;
+    for (int i = 0; i < network->graph->params; i++)
+        weights += network->graph->param[i].count;
+    return in.h * in.w == 1 && weights <= WEIGHTS;
+}
+
+ole_status ole_model_make(ole_model **result, ole_card *card, const char *device, int threads,
+                          ole_error *error) {
     *result = NULL;
     ole_model *m = calloc(1, sizeof *m);
     if (!m) {
@@ -46,14 +61,20 @@ static ole_status open_model(ole_model **result, ole_card *card, const char *dev
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
     }
     m->card = *card;
-    const ole_network_options options = {.net = card->net,
-                                         .input = card->input,
-                                         .classes = card->classes,
-                                         .device = device,
-                                         .precision = "fp32",
-                                         .conv = "auto",
-                                         .threads = threads};
+    m->threads = ole_threads(threads);
+    ole_network_options options = {.net = card->net,
+                                   .input = card->input,
+                                   .classes = card->classes,
+                                   .device = device,
+                                   .precision = "fp32",
+                                   .conv = "auto",
+                                   .threads = threads};
     ole_status status = ole_network_open(&m->network, &options, error);
+    if (status == OLE_OK && m->threads > 1 && is_small(&m->network)) {
+        ole_network_close(&m->network);
+        options.threads = 1;
+        status = ole_network_open(&m->network, &options, error);
+    }
     if (status != OLE_OK) {
         ole_model_free(m);
         return status;
@@ -68,7 +89,9 @@ static ole_status open_model(ole_model **result, ole_card *card, const char *dev
                                .threshold = m->card.threshold,
                                .threshold_score = m->card.threshold_score,
                                .temperature = m->card.temperature,
-                               .classifier = m->card.classifier};
+                               .classifier = m->card.classifier,
+                               .threshold_from = m->card.threshold_from,
+                               .threshold_samples = m->card.threshold_samples};
     *result = m;
     return OLE_OK;
 }
@@ -81,17 +104,74 @@ ole_status ole_model_build(ole_model **model, const ole_network *network, const 
     if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
     ole_card copy;
     ole_status status = ole_card_copy(&copy, card, error);
-    if (status == OLE_OK) status = open_model(model, &copy, device, network->threads, error);
+    if (status == OLE_OK) status = ole_model_make(model, &copy, device, network->threads, error);
     for (int i = 0; status == OLE_OK && i < network->graph->params; i++) {
         ole_params_get(network->params, i, plain);
         ole_params_set((*model)->network.params, i, plain);
     }
     free(plain);
+    if (status == OLE_OK) status = ole_score_of_card(&(*model)->scorer, &(*model)->info, error);
     if (status != OLE_OK) return status;
     (*model)->outputs = *outputs;
     (*model)->outputs_split = split;
     *outputs = (ole_outputs){0};
     return OLE_OK;
+}
+
+ole_network *ole_model_network(ole_model *m) {
+    return &m->network;
+}
+
+ole_status ole_model_set_threshold(ole_model *m, const ole_card *card, ole_error *error) {
+    m->info.threshold = m->card.threshold = card->threshold;
+    m->info.threshold_score = m->card.threshold_score = card->threshold_score;
+    m->info.temperature = m->card.temperature = card->temperature;
+    m->info.threshold_from = m->card.threshold_from = card->threshold_from;
+    m->info.threshold_samples = m->card.threshold_samples = card->threshold_samples;
+    ole_scorer_free(m->scorer);
+    free(m->choice);
+    m->choice = NULL;
+    return ole_score_of_card(&m->scorer, &m->info, error);
+}
+
+ole_status ole_model_set_scorer(ole_model *m, ole_scorer *scorer,
+                                const ole_threshold_record *record, ole_error *error) {
+    char *choice = record->choice ? strdup(record->choice) : NULL;
+    if (record->choice && !choice)
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a score");
+    m->info.threshold = m->card.threshold = record->threshold;
+    m->info.threshold_score = m->card.threshold_score = ole_scorer_get_info(scorer).score;
+    m->info.temperature = m->card.temperature = record->temperature;
+    m->info.threshold_from = m->card.threshold_from = record->from;
+    m->info.threshold_samples = m->card.threshold_samples = record->samples;
+    ole_scorer_free(m->scorer);
+    free(m->choice);
+    m->scorer = scorer;
+    m->choice = choice;
+    return OLE_OK;
+}
+
+/* The reason for the score that a file has. */
+static ole_status read_choice(ole_model *m, const ole_safetensors *file, ole_error *error) {
+    const char *choice = ole_safetensors_metadata(file, "novelty_choice");
+    if (!choice) return OLE_OK;
+    m->choice = strdup(choice);
+    return m->choice ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
+}
+
+const char *ole_model_choice(const ole_model *m) {
+    return m->choice;
+}
+
+ole_status ole_model_save(const ole_model *m, const char *path, ole_error *error) {
+    if (!m || !path)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_save: model or path is NULL");
+    ole_status status = ole_weights_save(path, &m->network, &m->card, error);
+    if (status != OLE_OK || !m->scorer) return status;
+    const ole_threshold_record record = {m->info.threshold, m->info.temperature,
+                                         m->info.threshold_from, m->info.threshold_samples,
+                                         m->choice};
+    return ole_score_store(path, m->scorer, &record, error);
 }
 
 const ole_outputs *ole_model_outputs(const ole_model *m, ole_split split) {
@@ -100,6 +180,7 @@ const ole_outputs *ole_model_outputs(const ole_model *m, ole_split split) {
 
 ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *error) {
     struct stat about;
+    if (ole_is_hub_name(path)) return ole_model_fetch(path, NULL, file, OLE_RUN_PATH, error);
     if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
         strncpy(file, path, OLE_RUN_PATH - 1);
         file[OLE_RUN_PATH - 1] = '\0';
@@ -109,11 +190,10 @@ ole_status ole_model_find(const char *path, char file[OLE_RUN_PATH], ole_error *
         return ole_run_path(file, path, "best.safetensors", error);
     if (ole_run_has(path, "last.safetensors"))
         return ole_run_path(file, path, "last.safetensors", error);
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_IO,
-                    "%s: no run of 'ole train': neither best.safetensors nor last.safetensors is "
-                    "there",
-                    ole_quote_string(&quoted, path));
+    return ole_fail(
+        error, OLE_ERROR_IO,
+        "%s: not a run of 'ole train': it holds neither best.safetensors nor last.safetensors",
+        ole_quote_string(path).text);
 }
 
 ole_status ole_model_load(ole_model **model, const char *path, int threads, ole_error *error) {
@@ -127,7 +207,7 @@ ole_status ole_model_load_on(ole_model **model, const char *path, const char *de
     *model = NULL;
     if (threads < 0 || threads > 1024)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_model_load: threads is %d: give 1 to 1024, or 0 for all", threads);
+                        "ole_model_load: threads is %d; must be 1 to 1024, or 0 for all", threads);
     char name[OLE_RUN_PATH];
     ole_status status = ole_model_find(path, name, error);
     if (status != OLE_OK) return status;
@@ -140,14 +220,14 @@ ole_status ole_model_load_on(ole_model **model, const char *path, const char *de
         status = ole_stored_graph(&graph, &card, file, name, error); /* it has all weights */
         ole_graph_free(graph);
         if (status == OLE_OK)
-            status = open_model(model, &card, device, threads, error);
+            status = ole_model_make(model, &card, device, threads, error);
         else
             ole_card_free(&card);
     }
     if (status == OLE_OK) status = ole_weights_load(file, name, &(*model)->network, error);
     if (status == OLE_OK)
-        status =
-            ole_score_directions_read(&(*model)->directions, file, name, &(*model)->info, error);
+        status = ole_score_read(&(*model)->scorer, file, name, &(*model)->info, error);
+    if (status == OLE_OK) status = read_choice(*model, file, error);
     ole_safetensors_close(file);
     if (status != OLE_OK) {
         ole_model_free(*model);
@@ -162,7 +242,8 @@ void ole_model_free(ole_model *model) {
         ole_inference_close(&model->inference[k]);
     ole_network_close(&model->network);
     ole_card_free(&model->card);
-    ole_score_directions_free(&model->directions);
+    ole_scorer_free(model->scorer);
+    free(model->choice);
     ole_outputs_free(&model->outputs);
     free(model);
 }
@@ -173,10 +254,12 @@ const ole_model_info *ole_model_get_info(const ole_model *model) {
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* The inference for batches of `count` images. */
+/* The inference for a call with `count` images. */
 static ole_status get_inference(ole_model *m, int64_t count, ole_inference **inference,
                                 ole_error *error) {
-    int k = count > 1 ? 1 : 0;
+    bool vectors = m->info.height * m->info.width == 1;
+    int k = vectors && count >= batch_sizes[2] ? 2 : count > 1 ? 1 : 0;
+    if (k == 2 && count >= batch_sizes[3] && m->info.channels <= WIDE) k = 3;
     *inference = &m->inference[k];
     if ((*inference)->plan) return OLE_OK;
     return ole_inference_open(*inference, &m->network, NULL, batch_sizes[k], error);
@@ -186,7 +269,8 @@ static ole_status check_images(const ole_model *m, const float *images, int64_t 
                                ole_error *error) {
     int64_t bad = ole_find_not_finite(images, count, ole_network_image_size(&m->network));
     if (bad < 0) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_DATA, "image %" PRId64 " holds NaN or Inf", bad);
+    return ole_fail(error, OLE_ERROR_DATA, "%s %" PRId64 " holds NaN or Inf",
+                    m->info.height * m->info.width == 1 ? "row" : "image", bad);
 }
 
 /* Runs at most one batch; the results are in inference->features and ->logits. */
@@ -244,7 +328,7 @@ static ole_status check_shape(const ole_model *m, const ole_dataset_info *info, 
         info->width == m->info.width)
         return OLE_OK;
     char taken[48], found[48];
-    return ole_fail(error, OLE_ERROR_ARGUMENT, "the model takes %s, the samples of %s are %s",
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "the model takes %s, but the samples of %s are %s",
                     show_shape(taken, m->info.channels, m->info.height, m->info.width), info->name,
                     show_shape(found, info->channels, info->height, info->width));
 }
@@ -332,64 +416,67 @@ void ole_outputs_free(ole_outputs *outputs) {
     *outputs = (ole_outputs){0};
 }
 
+ole_status ole_model_classifier(ole_linear_classifier *classifier, float **memory,
+                                const ole_model *model, ole_error *error) {
+    const ole_graph *graph = model->network.graph;
+    const ole_node *node = &graph->node[graph->classifier];
+    int64_t classes = model->info.classes, dim = model->info.features;
+    *memory = calloc((size_t)(classes * (dim + 1)), sizeof **memory);
+    if (!*memory) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the classifier");
+    for (int i = node->first_param; i < node->first_param + node->params; i++) {
+        bool bias = graph->param[i].kind == OLE_PARAM_BIAS;
+        if (bias || graph->param[i].kind == OLE_PARAM_WEIGHT)
+            ole_params_get(model->network.params, i, *memory + (bias ? classes * dim : 0));
+    }
+    *classifier = (ole_linear_classifier){classes, dim, *memory, *memory + classes * dim};
+    return OLE_OK;
+}
+
+ole_status ole_outputs_embedding(ole_embedding *embedding, int64_t **labels, const ole_outputs *o,
+                                 int64_t dim, ole_error *error) {
+    *labels = malloc(((size_t)o->count + 1) * sizeof **labels);
+    if (!*labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for labels");
+    for (int64_t i = 0; i < o->count; i++)
+        (*labels)[i] = o->labels[i];
+    *embedding = (ole_embedding){o->count, dim, OLE_F32, o->features, *labels};
+    return OLE_OK;
+}
+
 ole_status ole_outputs_subspaces(ole_subspaces *subspaces, const ole_outputs *o, int64_t dim,
                                  ole_pool *pool, int threads, ole_error *error) {
-    int64_t *labels = malloc(((size_t)o->count + 1) * sizeof *labels);
-    if (!labels) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (int64_t i = 0; i < o->count; i++)
-        labels[i] = o->labels[i];
-    const ole_embedding e = {o->count, dim, OLE_F32, o->features, labels};
-    ole_status status = ole_subspaces_create(subspaces, &e, 0.95, pool, threads, error);
+    ole_embedding e;
+    int64_t *labels;
+    ole_status status = ole_outputs_embedding(&e, &labels, o, dim, error);
+    if (status == OLE_OK) status = ole_subspaces_create(subspaces, &e, 0.95, pool, threads, error);
     free(labels);
     return status;
 }
 
 /* ---- Predicting --------------------------------------------------------------------------- */
 
-void ole_model_judge(const ole_model *m, const float *feature, const float *logits,
-                     ole_prediction *p) {
-    const ole_scorer scorer = {m->info.threshold_score, m->info.classes, m->info.temperature,
-                               &m->directions};
-    int order[1 + OLE_RUNNERS_UP];
-    double score[1 + OLE_RUNNERS_UP], largest;
-    double sum = ole_sum_exp(logits, m->info.classes, m->info.temperature, &largest);
-    for (int k = 0; k < 1 + OLE_RUNNERS_UP; k++) {
-        order[k] = -1;
-        score[k] = 0.0;
-        for (int c = 0; c < m->info.classes; c++) {
-            bool taken = false;
-            for (int i = 0; i < k; i++)
-                taken |= order[i] == c;
-            if (!taken && (order[k] < 0 || logits[c] > logits[order[k]])) order[k] = c;
-        }
-        if (order[k] >= 0) score[k] = exp((logits[order[k]] - largest) / m->info.temperature) / sum;
-    }
-    *p = (ole_prediction){.best = order[0],
-                          .score = score[0],
-                          .known_score = ole_score_sample(&scorer, feature, logits)};
-    p->label = p->known_score < m->info.threshold ? -1 : p->best;
-    memcpy(p->runner_up, order + 1, sizeof p->runner_up);
-    memcpy(p->runner_up_score, score + 1, sizeof p->runner_up_score);
+void ole_model_judge(const ole_model *m, const float *features, const float *logits, int64_t count,
+                     ole_prediction *predictions) {
+    ole_predict_outputs(m->scorer, &m->info, m->threads, features, logits, count, predictions);
 }
 
 static ole_status predict_batches(ole_model *m, const float *images, int64_t count,
                                   ole_prediction *predictions, ole_error *error) {
-    int64_t most = batch_sizes[SIZES - 1], size = ole_network_image_size(&m->network);
-    for (int64_t first = 0; first < count; first += most) {
-        int64_t rows = count - first < most ? count - first : most;
+    int64_t size = ole_network_image_size(&m->network);
+    for (int64_t first = 0, rows; first < count; first += rows) {
         ole_inference *inference;
-        ole_status status = get_inference(m, rows, &inference, error);
-        if (status == OLE_OK) status = run_batch(m, inference, images + first * size, rows, error);
+        ole_status status = get_inference(m, count - first, &inference, error);
+        if (status != OLE_OK) return status;
+        rows = count - first < inference->batch ? count - first : inference->batch;
+        status = run_batch(m, inference, images + first * size, rows, error);
         if (status != OLE_OK) return status;
         int64_t bad = ole_find_not_finite(inference->logits, rows, m->info.classes);
         if (bad >= 0)
-            return ole_fail(error, OLE_ERROR_NUMERIC,
-                            "image %" PRId64 ": the network overflows: give numbers as it was "
-                            "trained on, 0 to 1 for images",
-                            first + bad);
-        for (int64_t i = 0; i < rows; i++)
-            ole_model_judge(m, inference->features + i * m->info.features,
-                            inference->logits + i * m->info.classes, &predictions[first + i]);
+            return ole_fail(
+                error, OLE_ERROR_NUMERIC,
+                "image %" PRId64
+                ": the network overflows; scale the input as in training, 0 to 1 for images",
+                first + bad);
+        ole_model_judge(m, inference->features, inference->logits, rows, predictions + first);
     }
     return OLE_OK;
 }
@@ -397,9 +484,9 @@ static ole_status predict_batches(ole_model *m, const float *images, int64_t cou
 ole_status ole_model_check_classifier(const ole_model *m, ole_error *error) {
     if (m->info.classifier) return OLE_OK;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "the model was trained with OLE alone: its classifier was not trained and "
-                    "knows no class; train with softmax too (--loss softmax+ole), or compare "
-                    "features ('ole features')");
+                    "the model has no trained classifier: it was trained with OLE alone, or "
+                    "fitted as a map; train with --loss softmax+ole or fit with --method linear, "
+                    "or compare features");
 }
 
 ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
@@ -448,7 +535,7 @@ ole_status ole_model_predict_file(ole_model *m, const char *path, ole_prediction
                         "ole_model_predict_file: model, path or prediction is NULL");
     size_t size = (size_t)ole_network_image_size(&m->network);
     ole_status status = ole_memory_check(size * (1 + sizeof(float)), "an image for the model",
-                                         "take a model of smaller images", error);
+                                         "use a model of smaller images", error);
     if (status != OLE_OK) return status;
     float *sample = malloc(size * sizeof *sample);
     status = sample ? ole_model_read_file(m, path, sample, error)
@@ -466,8 +553,8 @@ ole_status ole_model_read_npy(const ole_model *m, const char *path, float **samp
                         "ole_model_read_npy: model, path, samples or count is NULL");
     ole_source source = {0};
     ole_status status = ole_read_npy_samples(path, NULL, &source, error);
-    ole_quoted quoted;
-    const ole_dataset_info found = {.name = ole_quote_string(&quoted, path),
+    const ole_quoted quoted = ole_quote_string(path);
+    const ole_dataset_info found = {.name = quoted.text,
                                     .channels = source.channels,
                                     .height = source.height,
                                     .width = source.width};

@@ -6,7 +6,6 @@
 #include "base/quote.h"
 #include "formats/json.h"
 #include "formats/parse_json.h"
-#include "model/confidence.h"
 #include "model/option_syntax.h"
 
 #include <inttypes.h>
@@ -23,7 +22,7 @@ static int normalised_channels(ole_shape input) {
 static const char trained[] = "trained", untrained[] = "untrained"; /* the classifier */
 
 static ole_status out_of_memory(ole_error *error) {
-    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model's card");
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model card");
 }
 
 /* ---- Making ------------------------------------------------------------------------------- */
@@ -49,7 +48,7 @@ static ole_status set_normalisation(ole_card *card, const ole_dataset *set, cons
     if (normalize.automatic) return ole_dataset_statistics(set, card->mean, card->deviation, error);
     if (normalize.channels != 1 && normalize.channels != channels)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "normalize %s is for %d channels, the data have %d", text,
+                        "normalize %s is for %d channels, but the data have %d", text,
                         normalize.channels, channels);
     for (int i = 0; i < channels; i++) {
         card->mean[i] = normalize.mean[normalize.channels == 1 ? 0 : i];
@@ -67,7 +66,7 @@ ole_status ole_card_make(ole_card *card, const char *net, const ole_dataset *set
                        .temperature = 1.0,
                        .classifier = true};
     if (normalised_channels(card->input) > OLE_MAX_CHANNELS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "images of %d channels: at most %d are known",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "images of %d channels; the limit is %d",
                         info->channels, OLE_MAX_CHANNELS);
     ole_status status = copy_names(card, net, info->class_names, error);
     if (status == OLE_OK) status = set_normalisation(card, set, normalize, error);
@@ -109,9 +108,7 @@ bool ole_card_same_samples(const ole_card *a, const ole_card *b) {
 static char *list_names(const ole_card *card) {
     ole_memory_file memory;
     if (!ole_memory_file_open(&memory)) return NULL;
-    ole_json w;
-    ole_json_init(&w, memory.file, 0);
-    ole_json_open(&w, NULL, '[');
+    ole_json w = ole_json_begin(memory.file, 0, '[');
     for (int c = 0; c < card->classes; c++)
         ole_json_string(&w, NULL, card->class_names[c]);
     ole_json_close(&w);
@@ -144,7 +141,10 @@ ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error
         {"threshold_score", ole_score_name(card->threshold_score)},
         {"temperature", ole_number_write(texts->temperature, 17, card->temperature)},
         {"classifier", card->classifier ? trained : untrained},
+        {"threshold_from", ole_threshold_source_name(card->threshold_from)},
+        {"threshold_samples", texts->samples},
     };
+    snprintf(texts->samples, sizeof texts->samples, "%" PRId64, card->threshold_samples);
     memcpy(texts->pair, pairs, sizeof pairs);
     return OLE_OK;
 }
@@ -215,6 +215,8 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file, bool
     const char *names = ole_safetensors_metadata(file, "class_names");
     const char *score = ole_safetensors_metadata(file, "threshold_score");
     const char *classifier = ole_safetensors_metadata(file, "classifier");
+    const char *from = ole_safetensors_metadata(file, "threshold_from");
+    double samples;
     card->net = net ? strdup(net) : NULL;
     *no_memory = net && !card->net;
     if (!card->net) return "net";
@@ -234,6 +236,11 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file, bool
         card->temperature <= 0.0)
         return "temperature";
     card->classifier = !classifier || strcmp(classifier, untrained) != 0;
+    card->threshold_from = ole_threshold_source_parse(from);
+    if (!parse_number(ole_safetensors_metadata(file, "threshold_samples"), 0.0, &samples) ||
+        !(samples >= 0.0 && samples < 1e15))
+        return "threshold_samples";
+    card->threshold_samples = (int64_t)samples;
     return NULL;
 }
 
@@ -244,13 +251,11 @@ ole_status ole_card_read(ole_card *card, const ole_safetensors *file, const char
     const char *wrong = parse_texts(card, file, &no_memory);
     if (!wrong) return OLE_OK;
     ole_card_free(card);
-    ole_quoted quoted;
     if (no_memory)
-        return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory",
-                        ole_quote_string(&quoted, name));
+        return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", ole_quote_string(name).text);
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: no model of 'ole train': its metadata lack '%s', or have it wrong",
-                    ole_quote_string(&quoted, name), wrong);
+                    "%s: not a model of 'ole train': '%s' is missing from its metadata, or wrong",
+                    ole_quote_string(name).text, wrong);
 }
 
 void ole_card_normalize(const ole_card *card, const float *images, int64_t count, float *out) {

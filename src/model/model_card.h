@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "device/op.h"
 #include "formats/safetensors.h"
+#include "model/threshold_words.h"
 #include "ole/train/model.h"
 
 typedef struct ole_card {
@@ -18,10 +19,12 @@ typedef struct ole_card {
     char **class_names;           /* [classes] */
     float mean[OLE_MAX_CHANNELS]; /* as in ole_loader_options */
     float deviation[OLE_MAX_CHANNELS];
-    double threshold; /* these four as in ole_model_info */
+    double threshold; /* these six as in ole_model_info */
     ole_score threshold_score;
     double temperature;
     bool classifier;
+    ole_threshold_source threshold_from;
+    int64_t threshold_samples;
 } ole_card;
 
 /* For a net on a data set, normalised as the option says (option_syntax.h). On failure the card is
@@ -33,12 +36,13 @@ void ole_card_free(ole_card *card);
 
 /* The card as metadata. It may point into `texts`, which must not move; free the texts with
  * ole_card_texts_free(). */
-enum { OLE_CARD_TEXTS = 10 };
+enum { OLE_CARD_TEXTS = 12 };
 
 typedef struct ole_card_texts {
     ole_metadata pair[OLE_CARD_TEXTS];
     char *class_names;
     char writer[32], input[64], threshold[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
+    char samples[32]; /* of the threshold */
     char mean[OLE_MAX_CHANNELS * OLE_NUMBER_TEXT], deviation[OLE_MAX_CHANNELS * OLE_NUMBER_TEXT];
 } ole_card_texts;
 

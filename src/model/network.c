@@ -7,17 +7,8 @@
 #include "ole/train/train.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-
-int ole_threads(int given) {
-    if (given > 0) return given;
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-    int count = CPU_COUNT(&allowed);
-    return count < 1 ? 1 : count > 1024 ? 1024 : count;
-}
 
 /* "cuda" or "cuda:N": which GPU, -1 for the first. */
 static bool is_cuda(const char *device, int *gpu) {
@@ -46,11 +37,10 @@ static ole_status find_backend(const char *device, const ole_backend **backend, 
     if (strcmp(device, "ref") == 0) return OLE_OK;
     bool automatic = strcmp(device, "auto") == 0;
     if (!automatic && strcmp(device, "cpu") != 0) {
-        ole_quoted quoted;
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "device %s: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is "
-                        "there",
-                        ole_quote_string(&quoted, device));
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "device %s: choose auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is available",
+            ole_quote_string(device).text);
     }
     if (automatic && find_cuda(backend, NULL) == OLE_OK) return OLE_OK;
 #if defined(OLE_HAVE_ONEDNN)
@@ -58,7 +48,7 @@ static ole_status find_backend(const char *device, const ole_backend **backend, 
 #else
     if (!automatic)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "device cpu: this build is without oneDNN; --device ref is there, slowly");
+                        "device cpu: this build is without oneDNN; --device ref works, slowly");
 #endif
     return OLE_OK;
 }

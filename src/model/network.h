@@ -4,10 +4,8 @@
 #ifndef OLE_SRC_MODEL_NETWORK_H
 #define OLE_SRC_MODEL_NETWORK_H
 
+#include "base/cpu.h"
 #include "net/plan.h"
-
-/* `given` threads, or for 0 one per processor that this process may use. */
-int ole_threads(int given);
 
 typedef struct ole_network_options {
     const char *net;

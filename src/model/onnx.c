@@ -131,10 +131,9 @@ static ole_status lay_out(layout *l, const ole_onnx *o, const char *path, ole_er
     ole_card_texts_free(&card);
     if (failed) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for an ONNX file");
     if (l->bytes <= most_bytes) return OLE_OK;
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%s: the model needs %lld bytes, an ONNX file holds at most %lld",
-                    ole_quote_string(&quoted, path), (long long)l->bytes, (long long)most_bytes);
+                    "%s: the model needs %lld bytes, but an ONNX file holds at most %lld",
+                    ole_quote_string(path).text, (long long)l->bytes, (long long)most_bytes);
 }
 
 static ole_status write_tensors(ole_atomic_file *file, layout *l, const ole_onnx *o,
@@ -200,8 +199,9 @@ static ole_status export_file(const ole_safetensors *file, const char *name, con
         ole_onnx onnx = {.graph = graph, .card = &card, .file = file, .path = name};
         const ole_model_info info = {.classes = card.classes,
                                      .features = ole_shape_size(graph->node[graph->features].out),
-                                     .threshold_score = card.threshold_score};
-        status = ole_score_directions_read(&onnx.directions, file, name, &info, error);
+                                     .threshold_score = card.threshold_score,
+                                     .temperature = card.temperature};
+        status = ole_score_read(&onnx.scorer, file, name, &info, error);
         if (status == OLE_OK) status = ole_onnx_build(&onnx, how->fold, error);
         if (status == OLE_OK) status = write_file(path, &onnx, how, summary, error);
         ole_onnx_free(&onnx);
@@ -228,10 +228,9 @@ ole_status ole_export_onnx(const char *model, const char *path, const ole_onnx_o
     char name[OLE_RUN_PATH];
     status = ole_model_find(model, name, error);
     if (status != OLE_OK) return status;
-    ole_quoted quoted;
     if (same_file(name, path))
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s is the model itself: give another file",
-                        ole_quote_string(&quoted, path));
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s is the model itself; name another file",
+                        ole_quote_string(path).text);
     ole_safetensors *file;
     status = ole_safetensors_open(&file, name, error);
     if (status == OLE_OK) status = export_file(file, name, path, &o, summary, error);

@@ -79,9 +79,10 @@ typedef enum ole_onnx_source {
     OLE_ONNX_FROM_DEVIATION,     /* the card's */
     OLE_ONNX_FROM_ONES,
     OLE_ONNX_FROM_ZEROS,
+    OLE_ONNX_FROM_PADDING, /* [out, in, 1, 1]: puts input channels where node `index` pads them */
     OLE_ONNX_FROM_TEMPERATURE, /* the card's */
     OLE_ONNX_FROM_SMALLEST,    /* the smallest normal number, to divide by instead of 0 */
-    OLE_ONNX_FROM_DIRECTIONS,  /* [directions, D] */
+    OLE_ONNX_FROM_SCORER,      /* tensor `index` of the scorer */
     OLE_ONNX_FROM_MEMBERS,     /* [directions, classes]: 1 where a direction is of a class */
 } ole_onnx_source;
 
@@ -98,9 +99,10 @@ typedef struct ole_onnx {
     const ole_graph *graph;
     const ole_card *card;
     const ole_safetensors *file;
-    const char *path; /* of the file, for messages */
-    ole_score_directions
-        directions; /* those that the card's threshold needs; freed with the rest */
+    const char *path;                            /* of the file, for messages */
+    ole_scorer *scorer;                          /* of the card's threshold; freed with the rest */
+    ole_scorer_tensor state[OLE_SCORER_TENSORS]; /* what it has */
+    int states;
 
     int *norm;  /* [nodes] the norm that is folded into a node; -1: none */
     int *value; /* [nodes] the node whose ONNX value stands for its output */

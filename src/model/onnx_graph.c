@@ -142,6 +142,7 @@ static const char *op_type(const ole_node *node) {
         [OLE_OP_RELU] = "Relu",       [OLE_OP_MAXPOOL] = "MaxPool",
         [OLE_OP_FLATTEN] = "Flatten", [OLE_OP_LINEAR] = "Gemm",
         [OLE_OP_ADD] = "Add",         [OLE_OP_CONCAT] = "Concat",
+        [OLE_OP_PAD] = "Conv",
     };
     if (node->op == OLE_OP_AVGPOOL) return node->kernel ? "AveragePool" : "GlobalAveragePool";
     return types[node->op];
@@ -180,6 +181,13 @@ static void add_details(ole_onnx *o, const ole_node *node) {
     case OLE_OP_CONCAT:
         add_integer(o, "axis", 1);
         break;
+    case OLE_OP_PAD: { /* ONNX's Pad takes integers, and all our tensors are floats */
+        char name[OLE_NODE_NAME + 16];
+        const int64_t shape[4] = {node->out.c, node->in.c, 1, 1};
+        snprintf(name, sizeof name, "%s.weight", node->name);
+        read_tensor(o, add_tensor(o, name, OLE_ONNX_FROM_PADDING, node->index, 4, shape));
+        break;
+    }
     default:
         break;
     }
@@ -226,15 +234,22 @@ static void add_op(ole_onnx *o, const char *type, const char *output, const char
     ole_protobuf_close(&o->nodes, mark);
 }
 
+/* The scorer's tensor of that name. */
+static int find_state(const ole_onnx *o, const char *name) {
+    int i = 0;
+    while (i < o->states - 1 && strcmp(o->state[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 /* "known_score" [N], so that a reader needs nothing but the threshold of the metadata: as
- * ole_score_sample() computes it. */
+ * ole_score_samples() computes it. */
 static void add_known_score(ole_onnx *o) {
     ole_score score = o->card->threshold_score;
-    const ole_score_directions *d = &o->directions;
     const int64_t one = 1;
     if (score == OLE_SCORE_ENERGY) {
         add_op(o, "ReduceLogSumExp", "known_score", "logits", NULL);
-    } else if (!ole_score_of_features(score)) {
+    } else if (!(ole_score_needs(score) & OLE_NEEDS_FEATURES)) {
         bool scaled = score == OLE_SCORE_CALIBRATED;
         if (scaled)
             add_op(o, "Div", "scaled", "logits",
@@ -242,17 +257,16 @@ static void add_known_score(ole_onnx *o) {
         add_op(o, "Softmax", "scores", scaled ? "scaled" : "logits", NULL);
         add_op(o, "ReduceMax", "known_score", "scores", NULL);
     } else {
-        int64_t rows = 0;
-        for (int c = 0; c < d->classes; c++)
-            rows += d->size[c];
-        const int64_t shape[2] = {rows, d->dim}, members[2] = {rows, d->classes};
+        int basis = find_state(o, "directions");
+        const int64_t *shape = o->state[basis].shape;
+        const int64_t members[2] = {shape[0], o->card->classes};
         bool cosine = score == OLE_SCORE_COSINE;
         add_op(o, "ReduceL2", "length", "features", NULL);
         add_op(o, "Max", "divisor", "length",
                add_tensor(o, "smallest", OLE_ONNX_FROM_SMALLEST, 0, 1, &one));
         add_op(o, "Div", "unit", "features", "divisor");
         add_op(o, "Gemm", "along", "unit",
-               add_tensor(o, "directions", OLE_ONNX_FROM_DIRECTIONS, 0, 2, shape));
+               add_tensor(o, "directions", OLE_ONNX_FROM_SCORER, basis, 2, shape));
         if (!cosine) {
             add_op(o, "Mul", "squares", "along", "along");
             add_op(o, "MatMul", "inside", "squares",
@@ -288,7 +302,20 @@ static void resolve(ole_onnx *o, bool fold, int *readers) {
     if (fold) choose_folds(o, readers);
 }
 
+/* The scores that add_known_score() knows. */
+static ole_status check_score(const ole_onnx *o, ole_error *error) {
+    ole_score score = o->card->threshold_score;
+    if (score == OLE_SCORE_NONE || ole_score_exports(score)) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                    "the threshold's score '%s' cannot be exported: store that of softmax, "
+                    "calibrated, energy, residual or cosine with 'ole novelty --score'",
+                    ole_score_name(score));
+}
+
 ole_status ole_onnx_build(ole_onnx *o, bool fold, ole_error *error) {
+    ole_status status = check_score(o, error);
+    if (status != OLE_OK) return status;
+    o->states = o->scorer ? ole_scorer_save(o->scorer, o->state) : 0;
     size_t nodes = (size_t)o->graph->nodes;
     o->norm = calloc(nodes, sizeof *o->norm);
     o->value = calloc(nodes, sizeof *o->value);
@@ -315,7 +342,7 @@ void ole_onnx_free(ole_onnx *o) {
     free(o->value);
     free(o->tensor);
     free(o->nodes.bytes);
-    ole_score_directions_free(&o->directions);
+    ole_scorer_free(o->scorer);
     *o = (ole_onnx){0};
 }
 
@@ -332,7 +359,7 @@ void ole_onnx_free(ole_onnx *o) {
 static ole_status read_vector(const ole_onnx *o, const ole_node *node, ole_param_kind kind,
                               double otherwise, float *out, ole_error *error) {
     int i = find_param(o->graph, node, kind);
-    if (i >= 0) return ole_weight_read(o->file, o->path, &o->graph->param[i], out, error);
+    if (i >= 0) return ole_weight_read(o->file, o->path, o->graph, i, out, error);
     for (int64_t c = 0; c < node->out.c; c++)
         out[c] = (float)otherwise;
     return OLE_OK;
@@ -360,10 +387,18 @@ static ole_status fill_folded(const ole_onnx *o, const ole_onnx_tensor *t, float
     return status;
 }
 
-static void fill_members(const ole_score_directions *d, float *out) {
-    for (int c = 0; c < d->classes; c++)
-        for (int64_t i = 0; i < d->size[c]; i++)
-            for (int k = 0; k < d->classes; k++)
+static void fill_padding(const ole_node *node, float *out) {
+    int64_t first = ole_pad_first(node->in, node->out);
+    for (int64_t to = 0; to < node->out.c; to++)
+        for (int64_t from = 0; from < node->in.c; from++)
+            *out++ = to == first + from;
+}
+
+static void fill_members(const ole_onnx *o, float *out) {
+    const int64_t *size = o->state[find_state(o, "sizes")].data;
+    for (int c = 0; c < o->card->classes; c++)
+        for (int64_t i = 0; i < size[c]; i++)
+            for (int k = 0; k < o->card->classes; k++)
                 *out++ = k == c;
 }
 
@@ -372,7 +407,7 @@ ole_status ole_onnx_fill(const ole_onnx *o, const ole_onnx_tensor *t, float *out
     float value = 0.0f;
     switch (t->source) {
     case OLE_ONNX_FROM_PARAM:
-        return ole_weight_read(o->file, o->path, &o->graph->param[t->index], out, error);
+        return ole_weight_read(o->file, o->path, o->graph, t->index, out, error);
     case OLE_ONNX_FROM_FOLDED_WEIGHT:
     case OLE_ONNX_FROM_FOLDED_BIAS:
         return fill_folded(o, t, out, error);
@@ -382,11 +417,14 @@ ole_status ole_onnx_fill(const ole_onnx *o, const ole_onnx_tensor *t, float *out
     case OLE_ONNX_FROM_DEVIATION:
         memcpy(out, o->card->deviation, (size_t)t->count * sizeof *out);
         return OLE_OK;
-    case OLE_ONNX_FROM_DIRECTIONS:
-        memcpy(out, o->directions.basis, (size_t)t->count * sizeof *out);
+    case OLE_ONNX_FROM_PADDING:
+        fill_padding(&o->graph->node[t->index], out);
+        return OLE_OK;
+    case OLE_ONNX_FROM_SCORER:
+        memcpy(out, o->state[t->index].data, (size_t)t->count * sizeof *out);
         return OLE_OK;
     case OLE_ONNX_FROM_MEMBERS:
-        fill_members(&o->directions, out);
+        fill_members(o, out);
         return OLE_OK;
     case OLE_ONNX_FROM_TEMPERATURE:
         value = (float)o->card->temperature;

@@ -11,9 +11,8 @@
 
 static ole_status fail_text(const char *option, const char *text, const char *expected,
                             ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT, "%s '%s': expected %s", option,
-                    ole_quote_string(&quoted, text), expected);
+                    ole_quote_string(text).text, expected);
 }
 
 /* Reads a whole number from min to max at *at, and moves past it. */
@@ -53,27 +52,79 @@ static bool take_comma(const char **at) {
 
 ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_error *error) {
     *augment = (ole_augment_spec){0};
+    const struct {
+        const char *word;
+        double *field;
+        double most; /* of the number that follows; 0: there is none */
+        bool whole;
+    } items[] = {{"crop:", &augment->crop, 1024, true},
+                 {"flip", &augment->flip, 0, false},
+                 {"resized-crop:", &augment->resized_crop, 1, false},
+                 {"rotate:", &augment->rotate, 180, false},
+                 {"jitter:", &augment->jitter, 1, false},
+                 {"erase:", &augment->erase, 1, false},
+                 {"cutout:", &augment->cutout, 1024, true}};
+    const size_t count = sizeof items / sizeof *items;
     const char *at = text;
     while (*at) {
-        bool crop = take_word(&at, "crop:"), twice = crop ? augment->crop > 0 : augment->flip;
-        bool good = crop ? take_whole(&at, 1, 1024, &augment->crop)
-                         : (augment->flip = take_word(&at, "flip"));
-        if (twice || !good || !take_comma(&at))
-            return fail_text(
-                "augment", text,
-                "crop:PIXELS with 1 to 1024 pixels, flip, or both separated by a comma", error);
+        size_t i = 0;
+        while (i < count && !take_word(&at, items[i].word))
+            i++;
+        double value = 1;
+        bool good = i < count && *items[i].field == 0;
+        if (good && items[i].most > 0)
+            good = take_number(&at, &value) && value > 0 && value <= items[i].most &&
+                   (!items[i].whole || value == floor(value));
+        if (!good || !take_comma(&at))
+            return fail_text("augment", text,
+                             "crop:PIXELS, resized-crop:SHARE, flip, rotate:DEGREES, jitter:X, "
+                             "erase:P, cutout:PIXELS, or some of them separated by commas",
+                             error);
+        *items[i].field = value;
+        augment->any = true;
     }
     return OLE_OK;
+}
+
+void ole_augment_set(const ole_augment_spec *augment, ole_loader_options *options) {
+    options->crop = (int)augment->crop;
+    options->flip = augment->flip > 0;
+    options->resized_crop = augment->resized_crop;
+    options->rotate = augment->rotate;
+    options->jitter = augment->jitter;
+    options->erase = augment->erase;
+    options->cutout = (int)augment->cutout;
 }
 
 ole_status ole_sampler_parse(ole_sampler_spec *sampler, const char *text, ole_error *error) {
     *sampler = (ole_sampler_spec){0};
     if (!*text) return OLE_OK;
     const char *at = text;
+    sampler->automatic = strcmp(text, "balanced") == 0;
+    if (sampler->automatic) return OLE_OK;
     if (take_word(&at, "balanced:") && take_whole(&at, 1, 100000, &sampler->classes) &&
         take_word(&at, "x") && take_whole(&at, 1, 100000, &sampler->samples) && !*at)
         return OLE_OK;
-    return fail_text("sampler", text, "balanced:CxK, C classes with K samples each", error);
+    return fail_text("sampler", text, "balanced, or balanced:CxK, C classes with K samples each",
+                     error);
+}
+
+void ole_sampler_choose(ole_sampler_spec *sampler, int classes, int64_t batch) {
+    const int64_t few = 4;
+    int64_t most = batch / few > 0 ? batch / few : 1;
+    sampler->classes = most < classes ? (int)most : classes;
+    sampler->samples = batch > sampler->classes ? (int)(batch / sampler->classes) : 1;
+}
+
+ole_status ole_rate_parse(double *factor, const char *name, const char *text, double lr,
+                          ole_error *error) {
+    const char *at = text;
+    bool good = take_number(&at, factor) && isfinite(*factor) && *factor > 0.0;
+    if (good && *at == '\0')
+        *factor /= lr;
+    else if (!good || strcmp(at, "x") != 0)
+        return fail_text(name, text, "a multiple of lr above 0 such as 0.1x, or a rate", error);
+    return OLE_OK;
 }
 
 /* Reads comma-separated values up to `stop` or the end; returns how many, 0 for a mistake. */
@@ -96,11 +147,17 @@ ole_status ole_normalize_parse(ole_normalize_spec *normalize, const char *text, 
     static const ole_normalize_spec cifar = {.channels = 3,
                                              .mean = {0.4914f, 0.4822f, 0.4465f},
                                              .deviation = {0.2023f, 0.1994f, 0.2010f}};
+    static const ole_normalize_spec imagenet = {
+        .channels = 3, .mean = {0.485f, 0.456f, 0.406f}, .deviation = {0.229f, 0.224f, 0.225f}};
     static const ole_normalize_spec automatic = {.automatic = true};
     static const struct {
         const char *name;
         const ole_normalize_spec *values;
-    } known[] = {{"auto", &automatic}, {"none", &none}, {"half", &half}, {"cifar", &cifar}};
+    } known[] = {{"auto", &automatic},
+                 {"none", &none},
+                 {"half", &half},
+                 {"cifar", &cifar},
+                 {"imagenet", &imagenet}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(text, known[i].name) == 0) {
             *normalize = *known[i].values;
@@ -116,9 +173,10 @@ ole_status ole_normalize_parse(ole_normalize_spec *normalize, const char *text, 
         positive &= normalize->deviation[i] > 0.0f;
     normalize->channels = means;
     if (means > 0 && means == deviations && positive) return OLE_OK;
-    return fail_text(
-        "normalize", text,
-        "auto, none, half, cifar, or means and deviations such as 0.5,0.5,0.5/0.2,0.2,0.2", error);
+    return fail_text("normalize", text,
+                     "auto, none, half, cifar, imagenet, or means and deviations such as "
+                     "0.5,0.5,0.5/0.2,0.2,0.2",
+                     error);
 }
 
 ole_status ole_acts_parse(ole_acts *acts, const char *text, double lambda, ole_error *error) {

@@ -7,20 +7,25 @@
 
 #include "ole/train/data.h"
 
-/* "crop:4,flip" */
+/* "crop:4,flip": fields as in ole_loader_options */
 typedef struct ole_augment_spec {
-    int crop;
-    bool flip;
+    double crop, flip, resized_crop, rotate, jitter, erase, cutout;
+    bool any;
 } ole_augment_spec;
 
 ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_error *error);
+void ole_augment_set(const ole_augment_spec *augment, ole_loader_options *options);
 
-/* "balanced:CxK"; zeros for "" (all samples, shuffled). */
+/* "balanced:CxK" or "balanced"; zeros for "" (all samples, shuffled). */
 typedef struct ole_sampler_spec {
     int classes, samples;
+    bool automatic; /* "balanced": ole_sampler_choose() has to set both */
 } ole_sampler_spec;
 
 ole_status ole_sampler_parse(ole_sampler_spec *sampler, const char *text, ole_error *error);
+
+/* All of `classes`, or as many as have four samples each in a batch of `batch`. */
+void ole_sampler_choose(ole_sampler_spec *sampler, int classes, int64_t batch);
 
 /* x = (x - mean) / deviation for each channel; `automatic`: from the training set. */
 typedef struct ole_normalize_spec {
@@ -30,6 +35,10 @@ typedef struct ole_normalize_spec {
 } ole_normalize_spec;
 
 ole_status ole_normalize_parse(ole_normalize_spec *normalize, const char *text, ole_error *error);
+
+/* "0.1x" as a factor of a learning rate, or a rate as its multiple. */
+ole_status ole_rate_parse(double *factor, const char *name, const char *text, double lr,
+                          ole_error *error);
 
 /* Where OLÉ acts: tokens of the notation, each with its weight. None: at the features. */
 enum { OLE_MAX_ACTS = 16 };

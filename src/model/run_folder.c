@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -18,15 +19,13 @@ ole_status ole_run_path(char path[OLE_RUN_PATH], const char *out, const char *na
                         ole_error *error) {
     int length = snprintf(path, OLE_RUN_PATH, "%s/%s", out, name);
     if (length < OLE_RUN_PATH) return OLE_OK;
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the path is too long",
-                    ole_quote_string(&quoted, out));
+                    ole_quote_string(out).text);
 }
 
 static ole_status fail_obstacle(const char *path, const char *what, ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_IO, "%s: %s; remove it, or choose another folder",
-                    ole_quote_string(&quoted, path), what);
+                    ole_quote_string(path).text, what);
 }
 
 /* Joins "out/name" into `path`, and checks everything on the way from `out` to it. */
@@ -41,7 +40,8 @@ static ole_status find_output(char path[OLE_RUN_PATH], const char *out, const ch
         *at = '\0';
         bool there = lstat(path, &about) == 0, folder = !last || is_folder;
         if (there && S_ISLNK(about.st_mode))
-            return fail_obstacle(path, "a symbolic link, which nothing is written through", error);
+            return fail_obstacle(path, "a symbolic link, and nothing is written through links",
+                                 error);
         if (there && !(folder ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode)))
             return fail_obstacle(path, folder ? "not a folder" : "not a regular file", error);
         if (!last) *at = '/';
@@ -59,13 +59,20 @@ ole_status ole_run_output_folder(char path[OLE_RUN_PATH], const char *out, const
     return find_output(path, out, name, true, error);
 }
 
-ole_status ole_run_put(const char *out, const char *name, const char *text, size_t size,
-                       ole_error *error) {
+ole_status ole_run_put(const char *out, const char *name, const char *text, ole_error *error) {
     char path[OLE_RUN_PATH];
     ole_status status = ole_run_output(path, out, name, error);
     if (status != OLE_OK) return status;
     if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
-    return ole_atomic_file_put(path, text, size, error);
+    return ole_atomic_file_put(path, text, strlen(text), error);
+}
+
+ole_status ole_run_put_memory(const char *out, const char *name, ole_memory_file *memory,
+                              ole_error *error) {
+    char *text = ole_memory_file_close(memory);
+    ole_status status = ole_run_put(out, name, text, error);
+    free(text);
+    return status;
 }
 
 ole_status ole_run_refuse_files(const char *out, const char *const *names, ole_error *error) {
@@ -75,11 +82,9 @@ ole_status ole_run_refuse_files(const char *out, const char *const *names, ole_e
         ole_status status = ole_run_output(path, out, *names, error);
         if (status != OLE_OK) return status;
         if (lstat(path, &about) == 0 && about.st_size > 0) {
-            ole_quoted quoted;
             return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "%s: a file that is not of a run; move it away, or choose another "
-                            "folder",
-                            ole_quote_string(&quoted, path));
+                            "%s: not a file of a run; move it away, or choose another folder",
+                            ole_quote_string(path).text);
         }
     }
     return OLE_OK;
@@ -95,9 +100,8 @@ ole_status ole_run_make_folder(const char *out, size_t *made, ole_error *error) 
         if (mkdir(path, 0777) == 0) {
             if (first == 0) first = (size_t)(at - path);
         } else if (errno != EEXIST) {
-            ole_quoted quoted;
-            status = ole_fail(error, OLE_ERROR_IO, "%s: cannot make the folder: %s",
-                              ole_quote_string(&quoted, path), strerror(errno));
+            status = ole_fail(error, OLE_ERROR_IO, "%s: cannot create the folder: %s",
+                              ole_quote_string(path).text, strerror(errno));
         }
         *at = '/';
     }
@@ -145,18 +149,15 @@ ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint
     const char *why = NULL;
     snprintf(first, sizeof first, "seed-%" PRIu64, seed);
     if (ole_run_has(out, "study.json"))
-        why = "this is a folder of 'ole tune', 'ole sweep' or 'ole reproduce': name another";
+        why = "a folder of 'ole tune', 'ole sweep' or 'ole reproduce'; choose another folder";
     else if (resume && seeds > 1 && one)
-        why = "there is one run in it, not one for each seed: leave --seeds out, or name another "
-              "folder";
+        why = "holds one run, not one per seed; omit --seeds, or choose another folder";
     else if (resume && seeds <= 1 && !one && ole_run_has(out, first))
-        why = "there are runs of several seeds in it: go on with as many --seeds, or in the "
-              "folder of one of them";
+        why = "holds runs of several seeds; resume with the same --seeds, or in the folder of one "
+              "of them";
     else if (begun && !resume)
-        why = "there is a run already: go on with it by --resume, or name another folder";
-    ole_quoted quoted;
-    if (why)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s", ole_quote_string(&quoted, out), why);
+        why = "already holds a run; continue it with --resume, or choose another folder";
+    if (why) return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %s", ole_quote_string(out).text, why);
     if (!begun) return ole_run_refuse_files(out, run_files, error);
     char path[OLE_RUN_PATH];
     ole_status status = OLE_OK;
@@ -166,15 +167,15 @@ ole_status ole_run_refuse_used(const char *out, bool resume, int64_t seeds, uint
 }
 
 ole_status ole_run_lock(int *lock, const char *out, ole_error *error) {
-    ole_quoted quoted;
     *lock = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*lock < 0)
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
-                        ole_quote_string(&quoted, out), strerror(errno));
+                        ole_quote_string(out).text, strerror(errno));
     if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
     close(*lock);
     *lock = -1;
     return ole_fail(error, OLE_ERROR_IO,
-                    "%s: another process is at work in this folder: wait for it, or name another",
-                    ole_quote_string(&quoted, out));
+                    "%s: another process is working in this folder; wait for it to finish, or "
+                    "choose another folder",
+                    ole_quote_string(out).text);
 }

@@ -3,6 +3,7 @@
 #define OLE_SRC_MODEL_RUN_FOLDER_H
 
 #include "base/export.h"
+#include "base/memory_file.h"
 #include "ole/base.h"
 
 #include <stdbool.h>
@@ -26,7 +27,11 @@ OLE_INTERNAL ole_status ole_run_output_folder(char path[OLE_RUN_PATH], const cha
 
 /* Replaces out/name by the text, as by ole_atomic_file_put(); NULL is an error: out of memory. */
 OLE_INTERNAL ole_status ole_run_put(const char *out, const char *name, const char *text,
-                                    size_t size, ole_error *error);
+                                    ole_error *error);
+
+/* The same with what was printed into a memory file, which it closes. */
+OLE_INTERNAL ole_status ole_run_put_memory(const char *out, const char *name,
+                                           ole_memory_file *memory, ole_error *error);
 
 /*
  * An error where one of these files, up to a NULL, is in the folder already: for a folder that is

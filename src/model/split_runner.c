@@ -35,7 +35,7 @@ static ole_status check_finite(const ole_split_runner *r, const ole_runner_outpu
         bad = ole_find_not_finite(i->logits, rows, i->network->graph->classes);
     if (bad < 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_NUMERIC,
-                    "sample %" PRId64 " of the %s: the network overflows: look at its numbers",
+                    "sample %" PRId64 " of the %s: the network overflows; check its values",
                     first + bad, ole_split_part(split));
 }
 

@@ -28,7 +28,7 @@ static const ole_window three_by_three = {.kernel = 3, .stride = 1, .pad = 1};
 typedef struct progress {
     ole_builder builder;
     bool flat;  /* the image has become a vector */
-    int stages; /* number of R and PR tokens so far */
+    int stages; /* number of tokens of residual blocks so far */
 } progress;
 
 static ole_shape shape_of(const ole_builder *b, int node) {
@@ -79,51 +79,65 @@ static void add_norm_or_relu(progress *p, const ole_token *t) {
     add_activation(&p->builder, t);
 }
 
+static void add_nothing(progress *p, const ole_token *t) {
+    (void)p;
+    (void)t;
+}
+
 /* ---- Blocks ------------------------------------------------------------------------------- */
 
-/* The block's input as a summand of its output: unchanged, or convolved where the shape changes. */
+/*
+ * The block's input as a summand of its output: unchanged, or, where the shape changes, convolved,
+ * or with every stride-th pixel and channels of zeros around its own.
+ */
 static int add_shortcut(ole_builder *b, int input, const ole_token *t, int stride, bool norm) {
-    if (stride == 1 && shape_of(b, input).c == t->width) return input;
     ole_window window = {.kernel = 1, .stride = stride};
-    int node = ole_add_conv(b, "shortcut.conv", input, t->width, window, false);
-    return norm ? ole_add_norm(b, "shortcut.norm", node, true) : node;
+    if (stride == 1 && shape_of(b, input).c == t->width) return input;
+    if (t->proj) {
+        int node = ole_add_conv(b, "shortcut.conv", input, t->width, window, false);
+        return norm ? ole_add_norm(b, "shortcut.norm", node, true) : node;
+    }
+    if (shape_of(b, input).c > t->width)
+        ole_builder_fail(b, "cannot narrow %" PRId64 " channels without a projection (noproj)",
+                         shape_of(b, input).c);
+    if (stride > 1) input = ole_add_pool(b, "shortcut.pool", input, OLE_OP_AVGPOOL, window);
+    if (shape_of(b, input).c == t->width) return input;
+    return ole_add_padding(b, "shortcut.pad", input, t->width);
 }
 
-/* conv-BN-ReLU-conv-BN-ReLU-conv-BN, add, ReLU. */
-static void add_bottleneck(ole_builder *b, const ole_token *t, int stride) {
-    ole_window middle = {.kernel = 3, .stride = stride, .pad = 1};
-    int input = b->last;
-    ole_add_conv(b, "conv1", input, t->inner, one_by_one, false);
-    ole_add_norm(b, "norm1", b->last, true);
-    ole_add_relu(b, "relu1", b->last);
-    ole_add_conv(b, "conv2", b->last, t->inner, middle, false);
-    ole_add_norm(b, "norm2", b->last, true);
-    ole_add_relu(b, "relu2", b->last);
-    ole_add_conv(b, "conv3", b->last, t->width, one_by_one, false);
-    int main_path = ole_add_norm(b, "norm3", b->last, true);
-    int shortcut = add_shortcut(b, input, t, stride, true);
+/*
+ * A residual block. Bottlenecks convolve 1x1, 3x3, 1x1; basic blocks 3x3 twice; the first 3x3 has
+ * the stride. R and B: conv-BN-ReLU but for the last ReLU, add, ReLU. PR and PB: BN-ReLU-conv each,
+ * add; where the shape changes, PB's shortcut reads what its first convolution reads.
+ */
+static void add_block(ole_builder *b, const ole_token *t, int stride) {
+    bool basic = t->kind == OLE_TOKEN_B || t->kind == OLE_TOKEN_PB;
+    bool before = t->kind == OLE_TOKEN_PR || t->kind == OLE_TOKEN_PB;
+    int convolutions = basic ? 2 : 3, strided = basic ? 1 : 2;
+    int input = b->last, source = input;
+    bool reshapes = stride > 1 || shape_of(b, input).c != t->width;
+    for (int k = 1; k <= convolutions; k++) {
+        char conv[8], norm[8], relu[8];
+        snprintf(conv, sizeof conv, "conv%d", k);
+        snprintf(norm, sizeof norm, "norm%d", k);
+        snprintf(relu, sizeof relu, "relu%d", k);
+        if (before) {
+            ole_add_norm(b, norm, b->last, true);
+            ole_add_relu(b, relu, b->last);
+            if (k == 1 && basic && reshapes) source = b->last;
+        }
+        ole_window window = basic || k == 2 ? three_by_three : one_by_one;
+        if (k == strided) window.stride = stride;
+        ole_add_conv(b, conv, b->last, basic || k == 3 ? t->width : t->inner, window, false);
+        if (!before) ole_add_norm(b, norm, b->last, true);
+        if (!before && k < convolutions) ole_add_relu(b, relu, b->last);
+    }
+    int main_path = b->last, shortcut = add_shortcut(b, source, t, stride, !before);
     ole_add_sum(b, "add", main_path, shortcut);
-    ole_add_relu(b, "relu", b->last);
+    if (!before) ole_add_relu(b, "relu", b->last);
 }
 
-/* BN-ReLU-conv three times, add. */
-static void add_pre_bottleneck(ole_builder *b, const ole_token *t, int stride) {
-    ole_window middle = {.kernel = 3, .stride = stride, .pad = 1};
-    int input = b->last;
-    ole_add_norm(b, "norm1", input, true);
-    ole_add_relu(b, "relu1", b->last);
-    ole_add_conv(b, "conv1", b->last, t->inner, one_by_one, false);
-    ole_add_norm(b, "norm2", b->last, true);
-    ole_add_relu(b, "relu2", b->last);
-    ole_add_conv(b, "conv2", b->last, t->inner, middle, false);
-    ole_add_norm(b, "norm3", b->last, true);
-    ole_add_relu(b, "relu3", b->last);
-    int main_path = ole_add_conv(b, "conv3", b->last, t->width, one_by_one, false);
-    int shortcut = add_shortcut(b, input, t, stride, false);
-    ole_add_sum(b, "add", main_path, shortcut);
-}
-
-/* A stage of bottlenecks. The first one halves the image, except in the net's first stage. */
+/* A stage of residual blocks. The first one halves the image, except in the net's first stage. */
 static void add_stage(progress *p, const ole_token *t) {
     ole_builder *b = &p->builder;
     if (t->inner > t->width)
@@ -132,10 +146,7 @@ static void add_stage(progress *p, const ole_token *t) {
     int stride = t->stride != OLE_STRIDE_OF_STAGE ? t->stride : p->stages == 0 ? 1 : 2;
     for (int block = 1; block <= t->repeat && b->status == OLE_OK; block++) {
         snprintf(b->prefix, sizeof b->prefix, "%d.block%d.", b->index, block);
-        if (t->kind == OLE_TOKEN_R)
-            add_bottleneck(b, t, block == 1 ? stride : 1);
-        else
-            add_pre_bottleneck(b, t, block == 1 ? stride : 1);
+        add_block(b, t, block == 1 ? stride : 1);
     }
     p->stages++;
 }
@@ -183,10 +194,13 @@ static const struct {
     [OLE_TOKEN_FCD] = {.add = add_linear},
     [OLE_TOKEN_R] = {.add = add_stage, .image = true, .repeats = true},
     [OLE_TOKEN_PR] = {.add = add_stage, .image = true, .repeats = true},
+    [OLE_TOKEN_B] = {.add = add_stage, .image = true, .repeats = true},
+    [OLE_TOKEN_PB] = {.add = add_stage, .image = true, .repeats = true},
     [OLE_TOKEN_D] = {.add = add_dense_block, .image = true},
     [OLE_TOKEN_CR] = {.add = add_transition, .image = true},
     [OLE_TOKEN_BN] = {.add = add_norm_or_relu},
     [OLE_TOKEN_RELU] = {.add = add_norm_or_relu},
+    [OLE_TOKEN_ID] = {.add = add_nothing},
 };
 
 static void add_token(progress *p, const ole_token *t) {
@@ -242,8 +256,8 @@ static ole_status check_input(ole_shape s, int classes, ole_error *error) {
                             " (channels x height x width) are too small or too large",
                             s.c, s.h, s.w);
     if (classes < 1 || classes > MAX_CLASSES)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "net: %d classes is out of range: use 1 to %d",
-                        classes, MAX_CLASSES);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "net: %d classes: use 1 to %d", classes,
+                        MAX_CLASSES);
     return OLE_OK;
 }
 
@@ -293,10 +307,9 @@ static ole_status unknown_name(const char *net, ole_error *error) {
     const char *nearest = ole_nearest_name(net, ole_zoo_names, count);
     for (size_t i = 0; i < count; i++)
         if (matches_loosely(net, ole_zoo_names[i])) nearest = ole_zoo_names[i];
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "net: column 1: '%s' is neither a named net nor a token; %s%s%s",
-                    ole_quote_string(&quoted, net), nearest ? "did you mean '" : "'ole net' lists ",
+                    ole_quote_string(net).text, nearest ? "did you mean '" : "'ole net' lists ",
                     nearest ? nearest : "the names", nearest ? "'?" : "");
 }
 

@@ -220,6 +220,13 @@ int ole_add_sum(ole_builder *b, const char *name, int input, int other) {
     return finish(b, 0);
 }
 
+int ole_add_padding(ole_builder *b, const char *name, int input, int64_t width) {
+    ole_node *node = append(b, OLE_OP_PAD, name, input);
+    if (!node) return -1;
+    node->out.c = width;
+    return finish(b, 0);
+}
+
 int ole_add_concat(ole_builder *b, const char *name, int input, int other) {
     ole_node *node = append(b, OLE_OP_CONCAT, name, input);
     if (!node) return -1;

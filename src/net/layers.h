@@ -40,6 +40,7 @@ int ole_add_flatten(ole_builder *builder, int input);
 int ole_add_linear(ole_builder *builder, const char *name, int input, int64_t width, bool bias);
 int ole_add_dropout(ole_builder *builder, const char *name, int input, float rate);
 int ole_add_sum(ole_builder *builder, const char *name, int input, int other);
+int ole_add_padding(ole_builder *builder, const char *name, int input, int64_t width);
 int ole_add_concat(ole_builder *builder, const char *name, int input, int other);
 
 /* Stores an error about the current token, unless there is one already. */

@@ -22,7 +22,7 @@ static const char *op_name(ole_op op) {
         [OLE_OP_INPUT] = "input",     [OLE_OP_CONV] = "conv",        [OLE_OP_NORM] = "norm",
         [OLE_OP_RELU] = "relu",       [OLE_OP_MAXPOOL] = "max pool", [OLE_OP_AVGPOOL] = "avg pool",
         [OLE_OP_FLATTEN] = "flatten", [OLE_OP_LINEAR] = "linear",    [OLE_OP_DROPOUT] = "dropout",
-        [OLE_OP_ADD] = "add",         [OLE_OP_CONCAT] = "concat",
+        [OLE_OP_ADD] = "add",         [OLE_OP_CONCAT] = "concat",    [OLE_OP_PAD] = "pad channels",
     };
     return names[op];
 }
@@ -151,11 +151,7 @@ ole_net_sums ole_net_totals(const ole_net *net) {
 }
 
 static void write_shape(ole_json *json, const char *key, ole_shape shape) {
-    ole_json_open(json, key, '[');
-    ole_json_integer(json, NULL, shape.c);
-    ole_json_integer(json, NULL, shape.h);
-    ole_json_integer(json, NULL, shape.w);
-    ole_json_close(json);
+    ole_json_integers(json, key, (const int64_t[]){shape.c, shape.h, shape.w}, 3);
 }
 
 void ole_net_write_graph(const ole_net *net, ole_json *json, const char *key) {
@@ -163,20 +159,16 @@ void ole_net_write_graph(const ole_net *net, ole_json *json, const char *key) {
     for (int i = 0; i < net->graph->nodes; i++) {
         const ole_node *node = &net->graph->node[i];
         ole_json_open(json, NULL, '{');
-        ole_json_string(json, "op", op_name(node->op));
-        ole_json_string(json, "name", node->name);
+        ole_json_put(json, J("op", op_name(node->op)), J("name", node->name));
         ole_json_open(json, "input", '[');
         for (int k = 0; k < OLE_MAX_INPUTS; k++)
             if (node->input[k] >= 0) ole_json_integer(json, NULL, node->input[k]);
         ole_json_close(json);
         write_shape(json, "in", node->in);
         write_shape(json, "out", node->out);
-        ole_json_integer(json, "kernel", node->kernel);
-        ole_json_integer(json, "stride", node->stride);
-        ole_json_integer(json, "pad", node->pad);
-        ole_json_bool(json, "bias", node->bias);
-        ole_json_bool(json, "affine", node->affine);
-        ole_json_number(json, "rate", (double)node->rate);
+        ole_json_put(json, J("kernel", node->kernel), J("stride", node->stride),
+                     J("pad", node->pad), J("bias", node->bias), J("affine", node->affine),
+                     J("rate", (double)node->rate));
         ole_json_close(json);
     }
     ole_json_close(json);

@@ -28,6 +28,7 @@ typedef enum modifier {
     NOBIAS = 1 << 5,
     NOAFFINE = 1 << 6,
     DROP = 1 << 7,
+    NOPROJ = 1 << 8,
 } modifier;
 
 typedef enum numbers {
@@ -64,14 +65,17 @@ static const struct {
                        {.relu = true, .bias = true, .drop = 0.5f}},
     [OLE_TOKEN_R] = {"R", NUMBER_TWO, "R64/16", STRIDE, {.stride = OLE_STRIDE_OF_STAGE}},
     [OLE_TOKEN_PR] = {"PR", NUMBER_TWO, "PR64/16", STRIDE, {.stride = OLE_STRIDE_OF_STAGE}},
+    [OLE_TOKEN_B] = {"B", NUMBER_MUST, "B64", STRIDE | NOPROJ, {.stride = OLE_STRIDE_OF_STAGE}},
+    [OLE_TOKEN_PB] = {"PB", NUMBER_MUST, "PB64", STRIDE | NOPROJ, {.stride = OLE_STRIDE_OF_STAGE}},
     [OLE_TOKEN_D] = {"D", NUMBER_TWO, "D168/12", DROP, {0}},
     [OLE_TOKEN_CR] = {"CR", NUMBER_MUST, "CR168", DROP, {.kernel = 2, .stride = 2}},
     [OLE_TOKEN_BN] = {"BN", NUMBER_MAY, "BN", NOAFFINE, {.norm = true}},
     [OLE_TOKEN_RELU] = {"ReLU", NUMBER_NONE, "ReLU", 0, {.relu = true}},
+    [OLE_TOKEN_ID] = {"ID", NUMBER_NONE, "ID", 0, {0}},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static const char known[] = "C, CO, MP, AP, FC, FCD, R, PR, D, CR, BN, ReLU";
+static const char known[] = "C, CO, MP, AP, FC, FCD, R, PR, B, PB, D, CR, BN, ReLU, ID";
 
 static const struct {
     const char *name;
@@ -86,6 +90,7 @@ static const struct {
     {"norelu", NORELU, offsetof(ole_token, relu)},
     {"nobias", NOBIAS, offsetof(ole_token, bias)},
     {"noaffine", NOAFFINE, offsetof(ole_token, affine)},
+    {"noproj", NOPROJ, offsetof(ole_token, proj)},
 };
 enum { MODIFIERS = sizeof modifiers / sizeof *modifiers };
 
@@ -96,11 +101,10 @@ static ole_status fail_at(const ole_notation *notation, int column, const char *
                           ole_error *error, const char *format, va_list args) {
     char message[256], excerpt[MAX_SHOWN + 8] = "";
     vsnprintf(message, sizeof message, format, args);
-    ole_quoted quoted;
     int shorter = length > MAX_SHOWN ? MAX_SHOWN : length;
     if (length > 0)
         snprintf(excerpt, sizeof excerpt, "'%.*s%s' ", MAX_SHOWN,
-                 ole_quote(&quoted, text, (size_t)shorter), shorter < length ? "..." : "");
+                 ole_quote(text, (size_t)shorter).text, shorter < length ? "..." : "");
     return ole_fail(error, OLE_ERROR_ARGUMENT, "net%s%s: column %d: %s%s",
                     notation->name ? " " : "", notation->name ? notation->name : "", column,
                     excerpt, message);
@@ -161,7 +165,7 @@ static ole_status read_number(walk *w, int least, int most, int *number) {
     }
     if (w->at == begin) return fail_rest(w, "a number");
     if (value < least || value > most)
-        return fail(w, begin, (int)(w->at - begin), "is out of range: %d to %d", least, most);
+        return fail(w, begin, (int)(w->at - begin), "is out of range; use %d to %d", least, most);
     *number = (int)value;
     return OLE_OK;
 }
@@ -204,7 +208,7 @@ static ole_status read_modifier(walk *w, ole_token *token, unsigned *seen) {
         return OLE_OK;
     }
     w->at = begin;
-    return fail_rest(w, "a modifier (kN, sN, pN, dX, nobn, norelu, nobias or noaffine)");
+    return fail_rest(w, "a modifier (kN, sN, pN, dX, nobn, norelu, nobias, noaffine or noproj)");
 }
 
 /* "[k5,p0]", after the bracket. Unless padding is given it preserves the image size. */
@@ -296,7 +300,7 @@ static ole_status read_token(walk *w, ole_token *token) {
     token->length = length;
     token->column = (int)(begin - w->text) + 1;
     token->repeat = 1;
-    token->affine = true;
+    token->affine = token->proj = true;
     if (kind == OLE_TOKEN_C || kind == OLE_TOKEN_CO) token->pad = token->kernel / 2;
     w->at = letters;
     ole_status status = read_numbers(w, token);

@@ -3,7 +3,7 @@
  *
  *     net      = token ("-" token)...
  *     token    = name [number ["/" number]] ["[" modifier ("," modifier)... "]"] ["(x" count ")"]
- *     modifier = "k5" | "s2" | "p0" | "d0.5" | "nobn" | "norelu" | "nobias" | "noaffine"
+ *     modifier = "k5" | "s2" | "p0" | "d0.5" | "nobn" | "norelu" | "nobias" | "noaffine" | "noproj"
  *
  * Each token is checked by itself here; graph.c checks that it fits the tokens before it.
  */
@@ -23,14 +23,17 @@ typedef enum ole_token_kind {
     OLE_TOKEN_FCD, /* linear, ReLU, dropout */
     OLE_TOKEN_R,   /* bottlenecks, activation after the addition */
     OLE_TOKEN_PR,  /* bottlenecks, activation before each convolution */
+    OLE_TOKEN_B,   /* basic residual blocks, activation after the addition */
+    OLE_TOKEN_PB,  /* basic residual blocks, activation before each convolution */
     OLE_TOKEN_D,   /* dense block */
     OLE_TOKEN_CR,  /* transition: batch norm, ReLU, convolution 1x1, average pool 2x2 */
     OLE_TOKEN_BN,
     OLE_TOKEN_RELU,
+    OLE_TOKEN_ID, /* nothing: the network is a classifier on its input */
 } ole_token_kind;
 
 enum {
-    OLE_STRIDE_OF_STAGE = 0, /* R, PR: 1 in the first stage, 2 in later ones */
+    OLE_STRIDE_OF_STAGE = 0, /* of blocks: 1 in the first stage, 2 in later ones */
     OLE_MAX_WIDTH = 65536,   /* channels */
     OLE_MAX_NODES = 4096,
 };
@@ -46,6 +49,7 @@ typedef struct ole_token {
     int kernel, stride; /* kernel 0: the whole image */
     int pad;
     bool norm, relu, bias, affine;
+    bool proj;  /* B, PB: a changed shape is projected on the shortcut; else padded with zeros */
     float drop; /* 0: no dropout */
 } ole_token;
 

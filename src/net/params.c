@@ -9,6 +9,7 @@
 
 #include "base/available_memory.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "base/philox.h"
 
 #include <math.h>
@@ -23,6 +24,8 @@ typedef struct slot {
     void *data;
     void *gradient; /* in the shared block; NULL if not trained */
     void *state[2];
+    void *average; /* NULL: none is kept */
+    double rate;   /* factor of the learning rate */
     bool frozen;
     bool has_gradient;
 } slot;
@@ -33,6 +36,7 @@ struct ole_params {
     ole_device_context *context;
     slot *slot;             /* [graph->params] */
     ole_update_item *items; /* [graph->params] scratch of ole_params_update() */
+    float *plain[2];        /* room to swap a parameter; NULL without an average */
     char *gradients;        /* the shared block */
     size_t gradient_bytes;
     size_t bytes;
@@ -78,9 +82,11 @@ static ole_status check_room(ole_params *params, bool train, ole_error *error) {
 
 static ole_status allocate_params(ole_params *params, bool train, ole_error *error) {
     const ole_graph *graph = params->graph;
-    for (int i = 0; i < graph->params; i++)
+    for (int i = 0; i < graph->params; i++) {
+        params->slot[i].rate = 1.0;
         params->slot[i].bytes =
             params->backend->param_bytes(params->context, node_of(params, i), &graph->param[i]);
+    }
     ole_status status = check_room(params, train, error);
     if (status != OLE_OK) return status;
     bool failed = false;
@@ -128,11 +134,13 @@ void ole_params_free(ole_params *params) {
     if (!params) return;
     for (int i = 0; i < params->graph->params; i++) {
         slot *s = &params->slot[i];
-        void *all[] = {s->data, s->state[0], s->state[1]};
-        for (int k = 0; k < 3; k++)
+        void *all[] = {s->data, s->state[0], s->state[1], s->average};
+        for (int k = 0; k < 4; k++)
             if (all[k]) params->backend->free(params->context, all[k]);
     }
     if (params->gradients) params->backend->free(params->context, params->gradients);
+    free(params->plain[0]);
+    free(params->plain[1]);
     free(params->slot);
     free(params->items);
     free(params);
@@ -164,12 +172,72 @@ void ole_params_get_state(const ole_params *params, int i, int which, float *pla
     read_plain(params, i, params->slot[i].state[which], plain);
 }
 
+ole_status ole_params_average(ole_params *params, ole_error *error) {
+    int64_t largest = 1;
+    bool failed = false;
+    for (int i = 0; i < params->graph->params; i++)
+        largest = ole_max(largest, params->graph->param[i].count);
+    for (int k = 0; k < 2; k++)
+        params->plain[k] = malloc((size_t)largest * sizeof(float));
+    for (int i = 0; i < params->graph->params && !failed; i++)
+        params->slot[i].average = take(params, params->slot[i].bytes, &failed);
+    if (failed || !params->plain[0] || !params->plain[1])
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the average of the weights");
+    for (int i = 0; i < params->graph->params; i++) {
+        ole_params_get(params, i, params->plain[0]);
+        ole_params_set_average(params, i, params->plain[0]);
+    }
+    return OLE_OK;
+}
+
+bool ole_params_has_average(const ole_params *params) {
+    return params->plain[0] != NULL;
+}
+
+void ole_params_set_average(ole_params *params, int i, const float *plain) {
+    write_plain(params, i, plain, params->slot[i].average);
+}
+
+void ole_params_get_average(const ole_params *params, int i, float *plain) {
+    read_plain(params, i, params->slot[i].average, plain);
+}
+
+void ole_params_swap_average(ole_params *params) {
+    for (int i = 0; i < params->graph->params; i++) {
+        ole_params_get(params, i, params->plain[0]);
+        ole_params_get_average(params, i, params->plain[1]);
+        ole_params_set(params, i, params->plain[1]);
+        ole_params_set_average(params, i, params->plain[0]);
+    }
+}
+
 void ole_params_freeze(ole_params *params, int i) {
     params->slot[i].frozen = true;
 }
 
+void ole_params_thaw(ole_params *params, int i) {
+    params->slot[i].frozen = false;
+}
+
 bool ole_params_is_frozen(const ole_params *params, int i) {
     return params->slot[i].frozen;
+}
+
+void ole_params_set_rate(ole_params *params, int i, double factor) {
+    params->slot[i].rate = factor;
+}
+
+ole_status ole_params_forget(ole_params *params, ole_error *error) {
+    int64_t largest = 1;
+    for (int i = 0; i < params->graph->params; i++)
+        largest = ole_max(largest, params->graph->param[i].count);
+    float *zeros = calloc((size_t)largest, sizeof *zeros);
+    if (!zeros) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the optimiser");
+    for (int i = 0; i < params->graph->params; i++)
+        for (int k = 0; k < 2 && params->slot[i].state[k]; k++)
+            ole_params_set_state(params, i, k, zeros);
+    free(zeros);
+    return OLE_OK;
 }
 
 /* ---- initialisation ----------------------------------------------------------------------- */
@@ -223,22 +291,44 @@ ole_status ole_params_init(ole_params *params, const char *kind, uint64_t seed, 
 
 /* ---- use ---------------------------------------------------------------------------------- */
 
+static void average(ole_params *params, const ole_update *update) {
+    int count = params->graph->params;
+    for (int i = 0; i < count; i++) {
+        const slot *s = &params->slot[i];
+        params->items[i] = (ole_update_item){.node = node_of(params, i),
+                                             .param = &params->graph->param[i],
+                                             .data = s->data,
+                                             .state = {s->average},
+                                             .bytes = s->bytes,
+                                             .rate = 1.0};
+    }
+    params->backend->average(params->context, update, params->items, count);
+}
+
 void ole_params_update(ole_params *params, const ole_update *update) {
     int count = 0;
     for (int i = 0; i < params->graph->params; i++) {
         slot *s = &params->slot[i];
         if (!s->gradient || s->frozen || !s->has_gradient) continue;
-        params->items[count++] = (ole_update_item){node_of(params, i),
-                                                   &params->graph->param[i],
-                                                   s->data,
-                                                   s->gradient,
-                                                   {s->state[0], s->state[1]}};
-        if (!params->backend->update_all)
-            params->backend->update(params->context, update, s->bytes, s->data, s->gradient,
-                                    s->state);
+        params->items[count++] = (ole_update_item){.node = node_of(params, i),
+                                                   .param = &params->graph->param[i],
+                                                   .data = s->data,
+                                                   .gradient = s->gradient,
+                                                   .state = {s->state[0], s->state[1]},
+                                                   .bytes = s->bytes,
+                                                   .rate = s->rate};
     }
-    if (params->backend->update_all)
-        params->backend->update_all(params->context, update, params->items, count);
+    const ole_backend *backend = params->backend;
+    if (update->clip > 0.0) backend->clip(params->context, update->clip, params->items, count);
+    if (backend->update_all) backend->update_all(params->context, update, params->items, count);
+    for (int k = 0; k < count && !backend->update_all; k++) {
+        ole_update_item *item = &params->items[k];
+        ole_update own = *update;
+        own.lr *= item->rate;
+        backend->update(params->context, &own, item->bytes, item->data, item->gradient,
+                        item->state);
+    }
+    if (update->average > 0.0 && ole_params_has_average(params)) average(params, update);
 }
 
 size_t ole_params_bytes(const ole_params *params) {

@@ -23,13 +23,31 @@ void ole_params_free(ole_params *params);
 void ole_params_set(ole_params *params, int i, const float *plain);
 void ole_params_get(const ole_params *params, int i, float *plain);
 
+/* Zeroes the optimiser's states. */
+ole_status ole_params_forget(ole_params *params, ole_error *error);
+
 /* Optimiser state `which` (0: momentum or first moment, 1: second moment) of parameter i. */
 void ole_params_set_state(ole_params *params, int i, int which, const float *plain);
 void ole_params_get_state(const ole_params *params, int i, int which, float *plain);
 
+/*
+ * The moving average of all parameters, running statistics included, which ole_params_update()
+ * keeps from ole_params_average() on; it starts at the parameters.  Swapping exchanges the two, for
+ * evaluation; do it again before the next step.
+ */
+ole_status ole_params_average(ole_params *params, ole_error *error);
+bool ole_params_has_average(const ole_params *params);
+void ole_params_set_average(ole_params *params, int i, const float *plain);
+void ole_params_get_average(const ole_params *params, int i, float *plain);
+void ole_params_swap_average(ole_params *params);
+
 /* A frozen parameter keeps its value; its gradient is not computed. */
 void ole_params_freeze(ole_params *params, int i);
+void ole_params_thaw(ole_params *params, int i);
 bool ole_params_is_frozen(const ole_params *params, int i);
+
+/* A factor of the learning rate of parameter i; 1 unless set. */
+void ole_params_set_rate(ole_params *params, int i, double factor);
 
 /*
  * Initial values: random weights ("xavier": uniform; "msra": normal, by fan-out), gamma and running
@@ -39,7 +57,7 @@ ole_status ole_params_init(ole_params *params, const char *kind, uint64_t seed, 
 
 /*
  * One optimiser step on every trained parameter that is not frozen and that the last backward
- * reached.
+ * reached.  Clipping counts these parameters.
  */
 void ole_params_update(ole_params *params, const ole_update *update);
 

@@ -49,6 +49,7 @@ struct ole_plan {
     int skipped; /* the op whose nodes are skipped, or -1 */
     bool skip_backward;
     const ole_share *share;
+    double smoothing;
 };
 
 /* ---- lifetimes ---------------------------------------------------------------------------- */
@@ -229,6 +230,7 @@ ole_status ole_plan_create(ole_plan **result, const ole_graph *graph, ole_params
                        .batch = options->batch,
                        .train = options->train,
                        .share = options->share,
+                       .smoothing = options->smoothing,
                        .step = steps,
                        .lifetime = lifetimes,
                        .skipped = -1};
@@ -316,8 +318,18 @@ static void begin_forward(ole_plan *plan, const float *images, uint64_t step_num
         plan->step[i].written = false;
 }
 
+/* A batch norm that is frozen, behind frozen layers only, keeps its statistics: it runs as in
+ * evaluation. */
+static bool is_still(const ole_plan *plan, int i) {
+    const ole_node *node = &plan->graph->node[i];
+    if (node->op != OLE_OP_NORM || plan->step[i].needs_gradient) return false;
+    for (int p = 0; p < node->params; p++)
+        if (!ole_params_is_frozen(plan->params, node->first_param + p)) return false;
+    return true;
+}
+
 static void forward_node(ole_plan *plan, int i, bool train) {
-    ole_op_call call = call_of(plan, i, train);
+    ole_op_call call = call_of(plan, i, train && !is_still(plan, i));
     run(plan, i, plan->backend->forward, &call, plan->times.forward);
 }
 
@@ -337,8 +349,8 @@ void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float
     int c = plan->graph->classifier;
     void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->softmax_loss(plan->context, plan->batch, plan->graph->classes,
-                                output_memory(plan, c), labels, scale, dlogits, scores, loss,
-                                correct);
+                                output_memory(plan, c), labels, plan->smoothing, scale, dlogits,
+                                scores, loss, correct);
     plan->step[c].written = dlogits != NULL;
 }
 
@@ -385,7 +397,8 @@ void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale)
     int c = plan->graph->classifier;
     void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->recorder->softmax(plan->context, plan->step[c].op.y_layout,
-                                     output_memory(plan, c), labels, scale, dlogits);
+                                     output_memory(plan, c), labels, plan->smoothing, scale,
+                                     dlogits);
     plan->step[c].written = dlogits != NULL;
 }
 

@@ -17,8 +17,9 @@ enum { OLE_MAX_TAPS = 16 };
 
 typedef struct ole_plan_options {
     int64_t batch;
-    bool train; /* backward will be called */
-    int taps;   /* nodes to read besides features and classifier */
+    bool train;       /* backward will be called */
+    double smoothing; /* of the labels in the softmax loss, from 0 to 1 */
+    int taps;         /* nodes to read besides features and classifier */
     int tap[OLE_MAX_TAPS];
     const ole_share *share; /* the part of the batch on other ranks; NULL: there is none */
 } ole_plan_options;

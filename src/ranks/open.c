@@ -12,9 +12,9 @@ static ole_module module = {
     .file = "libole_mpi.so",
     .variable = "OLE_MPI_MODULE",
     .first = "ole_mpi",
-    .absent = "this build is without MPI; build where MPI is (Debian: libopenmpi-dev), or start "
-              "one process alone",
-    .unusable = "install the MPI it was built with, or start one process alone",
+    .absent = "this build is without MPI; build with MPI installed (Debian: libopenmpi-dev), or "
+              "start a single process",
+    .unusable = "install the MPI it was built with, or start a single process",
     .global = true, /* Open MPI loads plugins of its own */
     .mutex = PTHREAD_MUTEX_INITIALIZER,
 };

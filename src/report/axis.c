@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 ole_range ole_range_start(bool log) {
     return (ole_range){log, HUGE_VAL, -HUGE_VAL, false};

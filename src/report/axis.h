@@ -19,11 +19,11 @@ typedef struct ole_axis {
     double step; /* between ticks of a linear axis; for whole numbers 1 at least */
 } ole_axis;
 
-/* The range of numbers as it grows; NaN, infinities and (log) what is not above 0 left out. */
+/* The range of numbers as it grows; without NaN, infinities and (log) numbers <= 0. */
 typedef struct ole_range {
     bool log;
     double min, max;
-    bool whole; /* there is nothing between whole numbers, as epochs; false at first */
+    bool whole; /* all numbers are whole, such as epochs; false at first */
 } ole_range;
 
 ole_range ole_range_start(bool log);

@@ -1,9 +1,10 @@
 /*
- * src/report/canvas.h - what figures are drawn on: paths, text, clipping and coloured grids.
+ * src/report/canvas.h - the surface that figures are drawn on: paths, text, clipping and coloured
+ * grids.
  *
- * Two kinds of paper.  SVG is written by canvas_svg.c as text that a page can restyle: words stay
- * words, and what is ink, axis or grid carries that name as its class.  PDF and PNG are drawn by
- * cairo (canvas_cairo.c), where the build has it.  Coordinates are points, y downwards.
+ * There are two implementations.  canvas_svg.c writes SVG that a page can restyle: text stays text,
+ * and ink, axes and grids have classes of those names.  canvas_cairo.c draws PDF and PNG, if the
+ * build has cairo.  Coordinates are points, y downwards.
  */
 #ifndef OLE_SRC_REPORT_CANVAS_H
 #define OLE_SRC_REPORT_CANVAS_H
@@ -65,7 +66,7 @@ struct ole_canvas {
 
 void ole_canvas_rectangle(ole_canvas *canvas, const ole_box *box);
 
-/* The width of a text, estimated on the wide side: the same for every kind of paper and font. */
+/* The width of a text, a generous estimate, the same for every format and font. */
 double ole_words_width(const char *text, double size);
 
 /* The text, cut with "…" where it is wider than `width`; returns `out`. */
@@ -82,7 +83,7 @@ typedef struct ole_canvas_svg {
     ole_status status;
 } ole_canvas_svg;
 
-/* Begins an SVG in `out`; `title` (or NULL) is its name for those who do not see it. */
+/* Begins an SVG in `out`; `title` (or NULL) is its name for screen readers. */
 void ole_canvas_svg_begin(ole_canvas_svg *svg, ole_text *out, double width, double height,
                           const char *title, ole_error *error);
 ole_status ole_canvas_svg_end(ole_canvas_svg *svg);

@@ -13,10 +13,10 @@ ole_status ole_canvas_cairo(ole_paper paper, double width, double height, const 
                             void (*draw)(ole_canvas *canvas, const void *context),
                             const void *context, ole_text *out, ole_error *error) {
     (void)width, (void)height, (void)title, (void)draw, (void)context, (void)out;
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "this build cannot write %s: install cairo (libcairo2-dev) and build again, or "
-                    "save as .svg",
-                    paper == OLE_PAPER_PDF ? "pdf" : "png");
+    return ole_fail(
+        error, OLE_ERROR_UNSUPPORTED,
+        "this build cannot write %s; install cairo (libcairo2-dev) and rebuild, or save as .svg",
+        paper == OLE_PAPER_PDF ? "pdf" : "png");
 }
 
 #else

@@ -8,8 +8,6 @@
 #include "report/canvas.h"
 #include "report/picture.h"
 
-#include <string.h>
-
 static ole_text *path_of(ole_canvas *canvas) {
     return &((ole_canvas_svg *)canvas)->path;
 }

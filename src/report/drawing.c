@@ -33,7 +33,7 @@ struct ole_drawing {
     char label[96];               /* of a series, where it holds a number */
 };
 
-/* Room for series, their numbers and the names of groups; false when there is none. */
+/* Allocates series, their numbers and the names of groups; false without memory. */
 static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t names) {
     d->series = calloc((size_t)series + 1, sizeof *d->series);
     d->numbers = malloc(((size_t)numbers + 1) * sizeof *d->numbers);
@@ -47,7 +47,7 @@ static bool take_room(ole_drawing *d, int64_t series, int64_t numbers, int64_t n
     return true;
 }
 
-/* A class's name, cut where it is long; its label where it has none. */
+/* A class's name, truncated if it is long; its label if it has none. */
 static void name_class(const ole_analysis *a, int64_t label, char out[OLE_WORDS_ROOM]) {
     if (label < 0 || label >= a->name_count)
         snprintf(out, OLE_WORDS_ROOM, "%" PRId64, label);
@@ -66,7 +66,7 @@ static const char *sample_text(char out[64], int64_t count, int64_t of) {
 static const char *zeros_text(char out[64], int64_t zeros) {
     out[0] = '\0';
     if (zeros > 0)
-        snprintf(out, 64, " without %" PRId64 " row%s of zeros", zeros, zeros > 1 ? "s" : "");
+        snprintf(out, 64, " excluding %" PRId64 " row%s of zeros", zeros, zeros > 1 ? "s" : "");
     return out;
 }
 
@@ -79,7 +79,7 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     if (!take_room(d, 0, 0, few ? angles->classes : 0)) return false;
     d->name = "angles";
     d->figure.kind = OLE_FIGURE_HEATMAP;
-    d->figure.title = "Angle between features, ordered by class";
+    d->figure.title = "Angles by class";
     d->figure.values = angles->picture;
     d->figure.rows = d->figure.columns = angles->side;
     d->figure.value_min = 0.0;
@@ -95,8 +95,8 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     d->figure.width = 480;
     d->figure.height = 420;
     snprintf(d->caption, sizeof d->caption,
-             "Every row against every other%s%s. OLÉ aims at 0° inside the blocks and 90° outside "
-             "them.",
+             "Angles between features, ordered by class%s%s. OLÉ aims at 0° inside the blocks and "
+             "90° outside.",
              sample_text(sample, angles->rows + angles->zeros, angles->of_rows),
              zeros_text(zeros, angles->zeros));
     return true;
@@ -105,7 +105,7 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
 static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     const int64_t *bins[] = {a->angles.within_bins, a->angles.between_bins};
     const ole_angle_summary *summary[] = {&a->angles.within, &a->angles.between};
-    static const char *const names[] = {"inside a class", "between classes"};
+    static const char *const names[] = {"within classes", "between classes"};
     static const double ticks[] = {0, 15, 30, 45, 60, 75, 90, 105, 120, 135, 150, 165, 180};
     int last = 0;
     for (int i = 0; i < OLE_ANGLE_BINS; i++)
@@ -128,20 +128,20 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     }
     d->name = "angle-histogram";
     d->figure.kind = OLE_FIGURE_HISTOGRAM;
-    d->figure.title = "Angles inside and between classes";
+    d->figure.title = "Angles within and between classes";
     d->figure.x_label = "angle, degrees";
     d->figure.y_label = "pairs, %";
     d->figure.x_ticks = ticks;
     d->figure.x_tick_count = sizeof ticks / sizeof *ticks;
-    char inside[64], outside[64] = "the rows compared are of one class";
+    char inside[64], outside[64] = "all rows compared have the same class";
     snprintf(inside, sizeof inside, "No class has two rows%s",
              a->angles.zeros > 0 ? " that are not zeros" : "");
     if (summary[0]->pairs > 0)
-        snprintf(inside, sizeof inside, "Median %.1f° inside classes", summary[0]->median);
+        snprintf(inside, sizeof inside, "Median %.1f° within classes", summary[0]->median);
     if (summary[1]->pairs > 0)
         snprintf(outside, sizeof outside, "%s%.1f° between them",
                  summary[0]->pairs > 0 ? "" : "median ", summary[1]->median);
-    snprintf(d->caption, sizeof d->caption, "%s, %s; shares of the pairs of each kind, by degree.",
+    snprintf(d->caption, sizeof d->caption, "%s, %s. Shares of the pairs of each kind, per degree.",
              inside, outside);
     return true;
 }
@@ -197,7 +197,7 @@ static void mean_spectrum(ole_drawing *d, const ole_spectra *s, int64_t count) {
         mean[i] = n > 0.0 ? sum / n : NAN;
         spread[i] = n > 0.0 ? sqrt(fmax(0.0, squares / n - mean[i] * mean[i])) : NAN;
     }
-    d->series[0] = (ole_series){.name = "mean and deviation over the classes",
+    d->series[0] = (ole_series){.name = "mean ± standard deviation over the classes",
                                 .count = count,
                                 .x = x,
                                 .y = mean,
@@ -235,7 +235,7 @@ static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
     d->figure.x_label = "singular value";
     d->figure.y_label = "σ / largest σ";
     snprintf(d->caption, sizeof d->caption,
-             "OLÉ aims at low rank inside classes. Mean effective rank of a class: %.1f.",
+             "OLÉ aims at low rank within classes. Mean effective rank per class: %.1f.",
              ole_class_rank(s));
     return true;
 }
@@ -316,19 +316,19 @@ static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy,
 static void write_map_caption(ole_drawing *d, const ole_analysis *a) {
     char sample[64];
     snprintf(d->caption, sizeof d->caption,
-             "Neighbours among the features stay neighbours%s; distances far apart mean little.",
+             "Neighbouring features stay neighbours%s; large distances mean little.",
              sample_text(sample, a->points, a->rows));
 }
 
 static bool draw_map(ole_drawing *d, const ole_analysis *a) {
     if (!draw_groups(d, a, a->map, 0)) return false;
     d->name = "map";
-    d->figure.title = "Map by t-SNE";
+    d->figure.title = "t-SNE map";
     write_map_caption(d, a);
     return true;
 }
 
-/* Seen from (1, 1, 1), so that the three axes leave the middle at 120 degrees. */
+/* Seen from (1, 1, 1), so that the three axes are 120 degrees apart. */
 static void project(const double *from, double to[2]) {
     to[0] = (from[1] - from[0]) * sqrt(1.0 / 2.0);
     to[1] = from[2] * sqrt(2.0 / 3.0) - (from[0] + from[1]) * sqrt(1.0 / 6.0);

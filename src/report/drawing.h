@@ -19,7 +19,7 @@
 
 typedef enum ole_drawing_kind {
     OLE_DRAW_ANGLES = 0,        /* the angle of each pair of rows, as a heat map */
-    OLE_DRAW_HISTOGRAM = 1,     /* of the angles inside and between classes */
+    OLE_DRAW_HISTOGRAM = 1,     /* of the angles within and between classes */
     OLE_DRAW_SPECTRUM = 2,      /* singular values of all rows, over the largest */
     OLE_DRAW_CLASS_SPECTRA = 3, /* the same for each class; for more than ten their mean */
     OLE_DRAW_OVERLAPS = 4,      /* principal angles of up to 100 classes, as a heat map */
@@ -31,7 +31,7 @@ typedef enum ole_drawing_kind {
 /* A figure that owns its numbers. */
 typedef struct ole_drawing ole_drawing;
 
-/* *drawing is NULL, and the status OLE_OK, where the analysis has nothing of the kind. */
+/* If the analysis has no data for this kind, *drawing is NULL and the status OLE_OK. */
 OLE_INTERNAL ole_status ole_analysis_draw(ole_drawing **drawing, const ole_analysis *analysis,
                                           ole_drawing_kind kind, ole_error *error);
 OLE_INTERNAL const ole_figure *ole_drawing_figure(const ole_drawing *drawing);
@@ -70,7 +70,7 @@ OLE_INTERNAL ole_status ole_curves_draw(ole_drawing **drawing, const ole_curve *
 OLE_INTERNAL double ole_class_rank(const ole_spectra *spectra);
 
 /*
- * The map by t-SNE onto a page, to pan, zoom and filter; nothing where there is none.  `name`, or
+ * Adds the t-SNE map to a page, to pan, zoom and filter; nothing if there is none.  `name`, or
  * NULL, is its title.  `images` are those of all rows, in their order; NULL, or a map of a
  * sample of the rows: a map without images.
  */

@@ -75,18 +75,18 @@ static void add(ole_page *page, const ole_feature_view *views, int count, ole_dr
 
 void ole_page_add_angles(ole_page *page, const ole_feature_view *views, int count) {
     static const char *const texts[][2] = {
-        {"Angles inside classes", "Pairs of features of one class: the smaller the angle, the "
-                                  "tighter the class."},
-        {"Angles between classes", "Pairs of features of different classes: at 90° the classes are "
-                                   "orthogonal."}};
+        {"Angles within classes",
+         "Pairs within a class: the smaller the angle, the tighter the class."},
+        {"Angles between classes",
+         "Pairs from different classes: at 90° the classes are orthogonal."}};
     add(page, views, count, OLE_DRAW_HISTOGRAM, 2, texts);
     add(page, views, count, OLE_DRAW_ANGLES, 0, NULL);
 }
 
 void ole_page_add_spectra(ole_page *page, const ole_feature_view *views, int count) {
-    static const char *const texts[][2] = {{"Singular values of the features",
-                                            "All features together: OLÉ keeps their norm large, "
-                                            "with at least one direction for each class."}};
+    static const char *const texts[][2] = {
+        {"Singular values of the features",
+         "All features together: OLÉ keeps at least one strong direction per class."}};
     add(page, views, count, OLE_DRAW_CLASS_SPECTRA, 0, NULL);
     add(page, views, count, OLE_DRAW_SPECTRUM, 1, texts);
 }

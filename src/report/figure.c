@@ -1,12 +1,11 @@
 /*
- * src/report/figure.c - figures: what is accepted, the title, and the kinds of file.
+ * src/report/figure.c - figures: their checks, the title, and the file formats.
  */
 #include "base/atomic_file.h"
 #include "base/quote.h"
 #include "report/figure_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -26,6 +25,18 @@ void ole_figure_init(ole_figure *figure) {
     };
 }
 
+void ole_figures_share_y(ole_figure *figures, int count) {
+    double most = 0.0;
+    for (const ole_figure *f = figures; f < figures + count; f++) {
+        if (f->kind != OLE_FIGURE_HISTOGRAM && f->kind != OLE_FIGURE_LINES) return;
+        for (int i = 0; i < f->series_count; i++)
+            for (int64_t k = 0; k < f->series[i].count; k++)
+                most = fmax(most, f->series[i].y[k]); /* NaNs lose */
+    }
+    for (int f = 0; f < count; f++)
+        figures[f].y_max = 1.05 * most;
+}
+
 /* ---- Checks -------------------------------------------------------------------------------- */
 
 static ole_status check_range(const char *name, double min, double max, bool log,
@@ -41,7 +52,7 @@ static ole_status check_range(const char *name, double min, double max, bool log
 
 static ole_status check_series(const ole_figure *f, ole_error *error) {
     if (f->series_count < 1 || f->series_count > MOST_SERIES || !f->series)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: it needs 1 to %d series, not %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: needs 1 to %d series, not %d",
                         MOST_SERIES, f->series ? f->series_count : 0);
     for (int i = 0; i < f->series_count; i++) {
         const ole_series *s = &f->series[i];
@@ -55,7 +66,7 @@ static ole_status check_series(const ole_figure *f, ole_error *error) {
                                 (long long)k);
     }
     if (f->mark_count < 0 || f->mark_count > MOST_MARKS || (f->mark_count > 0 && !f->marks))
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: it takes up to %d marks, not %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: takes up to %d marks, not %d",
                         MOST_MARKS, f->marks ? f->mark_count : 0);
     ole_status status = check_range("x", f->x_min, f->x_max, f->x_log, error);
     return status == OLE_OK ? check_range("y", f->y_min, f->y_max, f->y_log, error) : status;
@@ -76,7 +87,7 @@ static ole_status check_heatmap(const ole_figure *f, ole_error *error) {
 
 static ole_status check(const ole_figure *f, ole_error *error) {
     if (!f || f->struct_size != sizeof *f)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: fill it with ole_figure_init() first");
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: call ole_figure_init() first");
     if (!(f->width >= 100 && f->width <= 5000 && f->height >= 80 && f->height <= 5000))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "figure: %g x %g points is not between 100 x 80 and 5000 x 5000", f->width,
@@ -89,7 +100,7 @@ static ole_status check(const ole_figure *f, ole_error *error) {
     case OLE_FIGURE_HEATMAP:
         return check_heatmap(f, error);
     }
-    return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: there is no kind %d", (int)f->kind);
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "figure: unknown kind %d", (int)f->kind);
 }
 
 /* ---- Drawing ------------------------------------------------------------------------------- */
@@ -126,7 +137,9 @@ static void draw(ole_canvas *canvas, const void *context) {
     const double margin = 8;
     ole_box box = {margin, margin, figure->width - 2 * margin, figure->height - 2 * margin};
     if (figure->title) {
-        canvas->words(canvas, &(ole_words){.text = figure->title,
+        char title[OLE_WORDS_ROOM];
+        ole_words_cut(title, figure->title, OLE_SIZE_TITLE, box.width);
+        canvas->words(canvas, &(ole_words){.text = title,
                                            .x = box.x,
                                            .y = box.y + OLE_SIZE_TITLE - 1,
                                            .size = OLE_SIZE_TITLE,
@@ -165,11 +178,10 @@ ole_status ole_figure_save(const ole_figure *figure, const char *path, ole_error
     const char *end = strrchr(path, '.');
     bool svg = end && strcasecmp(end, ".svg") == 0, pdf = end && strcasecmp(end, ".pdf") == 0,
          png = end && strcasecmp(end, ".png") == 0;
-    ole_quoted quoted;
     if (!svg && !pdf && !png)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%s: a figure's name must end in .svg, .pdf or .png",
-                        ole_quote_string(&quoted, path));
+                        ole_quote_string(path).text);
     ole_status status = check(figure, error);
     if (status != OLE_OK) return status;
     ole_text out = {0};

@@ -82,9 +82,13 @@ typedef struct ole_figure {
 
 OLE_INTERNAL void ole_figure_init(ole_figure *figure);
 
-/* Writes the file; the name's end (.svg, .pdf or .png) says as what. */
+/* Writes the file; the extension (.svg, .pdf or .png) selects the format. */
 OLE_INTERNAL ole_status ole_figure_save(const ole_figure *figure, const char *path,
                                         ole_error *error);
+
+/* Ends the y axes of lines or histograms at one value above all of them, to be compared; leaves
+ * other kinds as they are. */
+OLE_INTERNAL void ole_figures_share_y(ole_figure *figures, int count);
 
 /* The SVG as text, for pages; free() it. */
 OLE_INTERNAL ole_status ole_figure_svg(const ole_figure *figure, char **text, ole_error *error);

@@ -1,6 +1,6 @@
 /*
  * src/report/figure_heatmap.c - a matrix in a colour scale: few cells as shapes with their numbers,
- * many as one image, averaged down to what a page or a sheet can show.
+ * many as one image, averaged down to the resolution of a page.
  */
 #include "report/figure_parts.h"
 #include "report/palette.h"

@@ -20,7 +20,7 @@ ole_paint ole_figure_paint(int series, double alpha) {
     return (ole_paint){ole_palette_colour(series), alpha, roles[series % OLE_COLOURS]};
 }
 
-/* Lines take a shape each; of groups the first ten are round, as classes usually are few. */
+/* Each line has its own shape; the first ten groups are round, as classes are usually few. */
 static int marker_of(const ole_figure *f, int series) {
     int turn = f->kind == OLE_FIGURE_SCATTER ? series / OLE_COLOURS : series;
     return turn % OLE_MARKERS;
@@ -77,7 +77,7 @@ static bool has_entry(const ole_figure *f, int i) {
     return f->series[i].name && !(f->kind == OLE_FIGURE_SCATTER && f->series[i].dotted);
 }
 
-/* What stands before a name. */
+/* The sample of a series, before its name. */
 static void draw_key(ole_canvas *canvas, const ole_figure *f, int series, double x, double y) {
     const ole_series *s = &f->series[series];
     double middle = y - 0.35 * OLE_SIZE_TEXT;
@@ -129,7 +129,7 @@ static void draw_above(ole_canvas *canvas, const ole_figure *f, ole_box *box) {
     box->height -= used;
 }
 
-/* In columns to the right of it, as many as fit in half the width. */
+/* In columns to the right, as many as fit in half the width. */
 static void draw_beside(ole_canvas *canvas, const ole_figure *f, int named, ole_box *box) {
     double widest = 0;
     for (int i = 0; i < f->series_count; i++)

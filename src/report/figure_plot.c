@@ -2,7 +2,6 @@
  * src/report/figure_plot.c - axes and series: lines, histograms, scatter plots.
  */
 #include "report/figure_parts.h"
-#include "report/palette.h"
 
 #include <math.h>
 
@@ -33,7 +32,8 @@ static void find_ranges(const ole_figure *f, ole_range *x, ole_range *y) {
     }
 }
 
-/* Bars stand on 0, and lines that come near it show it, unless the figure leaves the axis free. */
+/* Bars start at 0, and so does the axis of lines that come near it, unless the figure leaves it
+ * free. */
 static bool starts_at_zero(const ole_figure *f, const ole_range *y) {
     if (f->y_log || ole_range_empty(y) || y->min < 0 || f->kind == OLE_FIGURE_SCATTER) return false;
     return f->kind == OLE_FIGURE_HISTOGRAM || (!f->y_free && y->min < 0.35 * y->max);
@@ -69,8 +69,8 @@ static double widest_tick(const ole_axis *axis) {
     return widest;
 }
 
-/* Ticks at the figure's own numbers instead of round ones; a number that touches the one before it
- * is left out. */
+/* Ticks at the figure's own numbers instead of round ones; a number that would touch the
+ * previous one is omitted. */
 static void take_ticks(const ole_figure *f, ole_axis *x) {
     double free_from = -HUGE_VAL;
     x->ticks = 0;
@@ -200,7 +200,8 @@ static void draw_line(ole_canvas *canvas, const ole_figure *f, int series, const
         drawing = there;
     }
     canvas->paint(canvas, NULL, &pen);
-    if (s->spread && !s->band) draw_error_bars(canvas, s, series, x, y);
+    bool flat = s->band && s->count == 1; /* a band of no width */
+    if (s->spread && (!s->band || flat)) draw_error_bars(canvas, s, series, x, y);
     if (s->dotted || s->count > MOST_MARKERS) return;
     for (int64_t k = 0; k < s->count; k++)
         if (place(s, k, x, y, at)) ole_figure_add_marker(canvas, f, series, at[0], at[1], 3);

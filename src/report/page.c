@@ -1,8 +1,8 @@
 /*
  * src/report/page.c - pages: headlines, sections, figures, tables and images as HTML, and the file.
  *
- * What is added is turned into HTML at once; the frame, the style and the script are the files of
- * src/report/page/, which the build carries into the library.
+ * Content becomes HTML as it is added.  The frame, the style and the script are the files of
+ * src/report/page/, which the build embeds in the library.
  */
 #include "base/atomic_file.h"
 #include "report/figure_parts.h"
@@ -18,10 +18,18 @@
 
 /* ---- A page's life ------------------------------------------------------------------------- */
 
+const char *ole_page_data_name(const char *data) {
+    if (strncmp(data, "folder:", 7) != 0) return data;
+    const char *name = data + 7;
+    for (const char *at = name; *at; at++)
+        if (at[0] == '/' && at[1] != '\0' && at[1] != '/') name = at + 1;
+    return name;
+}
+
 ole_status ole_page_create(ole_page **page, const char *title, const char *subtitle,
                            ole_error *error) {
     if (!page || !title)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "page: it needs a place to go and a title");
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "page: needs an output and a title");
     ole_page *made = calloc(1, sizeof *made);
     if (made) {
         made->title = strdup(title);
@@ -228,11 +236,12 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
     free(svg);
 }
 
-/* Columns of numbers stand to the right, others to the left; "" is either. */
+/* Columns of numbers stand to the right, others to the left; "" and "–" (no number) are either. */
 static bool is_numeric(const char *const *cells, int64_t rows, int64_t columns, int64_t column) {
     for (int64_t r = 0; r < rows; r++) {
         const char *text = cells[r * columns + column];
-        if (text && !strchr("0123456789.+-", text[0]) && strncmp(text, "−", strlen("−")) != 0)
+        bool is_minus = text && strncmp(text, "−", strlen("−")) == 0;
+        if (text && !strchr("0123456789.+-", text[0]) && !is_minus && strcmp(text, "–") != 0)
             return false;
     }
     return true;
@@ -329,7 +338,7 @@ void ole_page_add_images(ole_page *page, const char *caption, const ole_page_ima
 
 /* ---- The file ------------------------------------------------------------------------------ */
 
-/* What stands for {{name}} in the template. */
+/* The replacement of {{name}} in the template. */
 static void add_part(const ole_page *page, const char *name, ole_text *out) {
     if (strcmp(name, "title") == 0) ole_text_escaped(out, page->title);
     if (strcmp(name, "version") == 0) ole_text_add(out, ole_version());

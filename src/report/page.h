@@ -10,8 +10,8 @@
  *     ole_page_write(page, "report.html", &error);
  *     ole_page_free(page);
  *
- * What is added is copied.  Adding cannot fail by itself: a failure is kept and ole_page_write()
- * reports the first one, and leaves the file as it was.
+ * Everything added is copied.  Adding does not return an error: ole_page_write() reports the first
+ * failure, and leaves the file as it was.
  */
 #ifndef OLE_SRC_REPORT_PAGE_H
 #define OLE_SRC_REPORT_PAGE_H
@@ -21,6 +21,9 @@
 
 typedef struct ole_page ole_page;
 
+/* The name of data in a title: "photos" for "folder:/home/me/photos", others unchanged. */
+OLE_INTERNAL const char *ole_page_data_name(const char *data);
+
 OLE_INTERNAL ole_status ole_page_create(ole_page **page, const char *title, const char *subtitle,
                                         ole_error *error);
 OLE_INTERNAL void ole_page_free(ole_page *page);
@@ -29,9 +32,9 @@ OLE_INTERNAL void ole_page_free(ole_page *page);
 OLE_INTERNAL void ole_page_headline(ole_page *page, const char *label, const char *value,
                                     const char *note);
 
-/* How a headline compares with what its note names, as softmax alone; NULL: it does not.  An arrow
- * stands before the note: better, worse, or about the same where the difference is within
- * `spread`. */
+/* How a headline compares with the number in its note, such as that of softmax alone; NULL: no
+ * comparison.  An arrow before the note shows better, worse or, if the difference is within
+ * `spread`, about the same. */
 typedef struct ole_page_change {
     double difference; /* of the headline's number from the other one; NaN: unknown */
     double spread;     /* standard deviation of either; NaN or 0: unknown */
@@ -41,7 +44,7 @@ typedef struct ole_page_change {
 OLE_INTERNAL void ole_page_compared(ole_page *page, const char *label, const char *value,
                                     const char *note, const ole_page_change *change);
 
-/* Browsers load the page again after so many seconds, as while what it shows still grows. */
+/* Browsers reload the page after this many seconds, such as while training continues. */
 OLE_INTERNAL void ole_page_refresh(ole_page *page, int seconds);
 
 OLE_INTERNAL void ole_page_section(ole_page *page, const char *heading);
@@ -85,12 +88,12 @@ typedef struct ole_page_map {
 OLE_INTERNAL void ole_page_add_map(ole_page *page, const char *caption, const ole_page_map *map);
 
 /*
- * For a caller that cannot add what it wants to, such as without memory: ole_page_write() will fail
+ * For a caller that cannot produce its content, such as without memory: ole_page_write() will fail
  * with this status and message, unless something failed before.  A page is whole or not written.
  */
 OLE_INTERNAL void ole_page_fail(ole_page *page, ole_status status, const char *message);
 
-/* Writes the file beside and renames it; the first failure of what was added is reported here. */
+/* Writes a temporary file and renames it; reports the first failure of anything added. */
 OLE_INTERNAL ole_status ole_page_write(ole_page *page, const char *path, ole_error *error);
 
 #endif

@@ -118,7 +118,7 @@ static void add_controls(ole_text *out, const ole_page_map *map) {
         "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
         "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
         "<span class=\"hint\"><span class=\"mouse\">Drag to move, Ctrl + scroll to zoom, click to "
-        "keep a point. Keys: arrows, + −, 0, n, p</span><span class=\"touch\">Two fingers "
+        "keep a point. Keys: arrows, + −, 0, n, p.</span><span class=\"touch\">Two fingers "
         "move and zoom, a tap keeps a point.</span></span>\n</div>\n<div "
         "class=\"map-bar\">\n"
         "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "

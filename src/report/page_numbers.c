@@ -47,7 +47,7 @@ static void add_x(ole_text *out, const ole_figure *f, const ole_series *s, int64
     if (f->kind == OLE_FIGURE_HISTOGRAM) add_number(out, s->x[k + 1]);
 }
 
-/* One row an x, one column a series. Returns the rows left out. */
+/* One row per x, one column per series. Returns the number of rows omitted. */
 static int64_t add_joint(ole_text *out, const ole_figure *f) {
     add_x_headings(out, f);
     for (int i = 0; i < f->series_count; i++) {
@@ -68,7 +68,7 @@ static int64_t add_joint(ole_text *out, const ole_figure *f) {
     return count - shown;
 }
 
-/* One row a point, with the name of its series. */
+/* One row per point, with the name of its series. */
 static int64_t add_points(ole_text *out, const ole_figure *f) {
     int64_t shown = 0, all = 0;
     ole_text_add(out, "<th scope=\"col\">series</th>");

@@ -1,8 +1,8 @@
 /*
  * src/report/page_sprite.c - thumbnails by the thousand in one image, small enough for a page.
  *
- * PNG for drawings and digits, of which grey levels are rounded to 16 (nobody sees it at this
- * size); JPEG for photographs.  Several sizes and qualities are tried, the best first, until one
+ * PNG for drawings and digits, with grey levels rounded to 16, which nobody sees at this size;
+ * JPEG for photographs.  Several sizes and qualities are tried, the best first, until one
  * fits.
  */
 #include "report/page_parts.h"
@@ -91,7 +91,7 @@ static ole_status try_one(ole_sprite *s, const ole_page_images *images, const st
     return status;
 }
 
-/* Whether an attempt is worth its time: PNG shrinks photographs to about half, digits to a sixth.
+/* Whether an attempt is worthwhile: PNG shrinks photographs to about half, digits to a sixth.
  */
 static bool worth_trying(const ole_sprite *s, const ole_page_images *images,
                          const struct attempt *a, size_t budget) {
@@ -111,8 +111,7 @@ ole_status ole_sprite_make(ole_sprite *s, const ole_page_images *images, size_t 
         ole_text_free(bytes);
         if (status != OLE_OK) return status;
     }
-    return ole_fail(
-        error, OLE_ERROR_ARGUMENT,
-        "a page's map: %lld thumbnails do not fit; leave them out, or take fewer points",
-        (long long)images->count);
+    return ole_fail(error, OLE_ERROR_ARGUMENT,
+                    "a page's map: %lld thumbnails do not fit; omit them, or use fewer points",
+                    (long long)images->count);
 }

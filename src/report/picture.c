@@ -4,7 +4,6 @@
 #include "report/picture.h"
 
 #include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #if defined(OLE_HAVE_PNG) || defined(OLE_HAVE_JPEG)
@@ -19,7 +18,7 @@ static ole_status fail_memory(const ole_picture *p, ole_error *error) {
 ole_status ole_picture_png(const ole_picture *picture, ole_text *out, ole_error *error) {
     (void)picture, (void)out;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "this build cannot embed images: install libpng (libpng-dev) and build again");
+                    "this build cannot embed images; install libpng (libpng-dev) and rebuild");
 }
 
 #else
@@ -57,7 +56,7 @@ ole_status ole_picture_jpeg(const ole_picture *picture, int quality, ole_text *o
                             ole_error *error) {
     (void)picture, (void)quality, (void)out;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "this build cannot write jpeg: install libjpeg (libjpeg-dev) and build again");
+                    "this build cannot write jpeg; install libjpeg (libjpeg-dev) and rebuild");
 }
 
 #else

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum { PICTURE = 400 }; /* rows and columns of the picture of angles at most */
 
@@ -61,36 +62,63 @@ static ole_status add_folder(ole_report *r, const char *folder, ole_error *error
         if (status == OLE_OK && ole_run_has(path, metrics)) status = add_run(r, path, error);
         if (status != OLE_OK) return status;
     }
-    ole_quoted quoted;
-    return r->count > before
-               ? OLE_OK
-               : ole_fail(error, OLE_ERROR_IO, "%.400s: there is no run of 'ole train' in it",
-                          ole_quote_string(&quoted, folder));
+    return r->count > before ? OLE_OK
+                             : ole_fail(error, OLE_ERROR_IO, "%.400s: holds no run of 'ole train'",
+                                        ole_quote_string(folder).text);
+}
+
+static bool is_file(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* All folders, or the file of one model. */
+static ole_status add_all(ole_report *r, const char *const *folders, int count, const char *data,
+                          ole_error *error) {
+    bool model = count == 1 && is_file(folders[0]);
+    ole_status status = OLE_OK;
+    if (model) return ole_run_view_open_model(&r->views[r->count++], folders[0], data, error);
+    if (data)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%.400s: data are for the file of one model; a run has its own",
+                        ole_quote_string(folders[0]).text);
+    for (int i = 0; i < count && status == OLE_OK; i++) {
+        if (is_file(folders[i]))
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "%.400s: a file; only runs of 'ole train' share a page, so name it "
+                            "alone",
+                            ole_quote_string(folders[i]).text);
+        status = add_folder(r, folders[i], error);
+    }
+    return status;
 }
 
 /* ---- Their numbers ------------------------------------------------------------------------ */
 
 static void fill_row(ole_report_row *row, const ole_run_view *run) {
     const ole_analysis *a = run->measured ? &run->analysis : NULL;
-    bool tested = !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
+    bool tested = run->lone ? run->split == OLE_SPLIT_TEST
+                            : !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
     const ole_history *h = &run->history;
     const ole_epoch *best = ole_history_best(h);
     if (!best && !h->ended && h->count > 0) best = &h->epochs[h->count - 1]; /* the one known */
     double test = best ? best->test_error : h->test_error;
     double validation = best ? best->validation_error : h->validation_error;
-    *row =
-        (ole_report_row){.folder = run->folder,
-                         .data = run->options.data,
-                         .epochs = run->history.count,
-                         .tested = tested,
-                         .error = tested ? test : validation,
-                         .knn1_error = best && !run->classifier ? best->knn1_error : h->knn1_error,
-                         .angle_within = a ? a->angles.within.mean : NAN,
-                         .angle_between = a ? a->angles.between.mean : NAN,
-                         .effective_rank = a ? a->spectra.all.effective_rank : NAN,
-                         .changed = run->changed,
-                         .without_model = run->without[0] ? run->without : NULL,
-                         .without_data = run->without_data};
+    *row = (ole_report_row){.folder = run->folder,
+                            .data = run->options.data,
+                            .epochs = run->history.count,
+                            .tested = tested,
+                            .error = tested ? test : validation,
+                            .knn1_error = run->lone                  ? (double)NAN
+                                          : best && !run->classifier ? best->knn1_error
+                                                                     : h->knn1_error,
+                            .angle_within = a ? a->angles.within.mean : NAN,
+                            .angle_between = a ? a->angles.between.mean : NAN,
+                            .effective_rank = a ? a->spectra.all.effective_rank : NAN,
+                            .changed = run->changed,
+                            .without_model = run->without[0] ? run->without : NULL,
+                            .without_data = run->without_data};
+    if (run->lone) row->error = NAN;
     if (run->confusion)
         row->error = 100.0 * (double)(run->count - run->correct) / (double)run->count;
 }
@@ -114,6 +142,22 @@ static ole_status measure(ole_report *r, const ole_report_options *o, ole_error 
     return status;
 }
 
+/* A page made with the data is worth more than one made without. */
+static ole_status check_old_page(const ole_report *r, const ole_report_options *o,
+                                 ole_error *error) {
+    for (int i = 0; i < r->count && o->keep_full && !o->curves_only; i++) {
+        const ole_run_view *run = &r->views[i];
+        if (!run->without[0] || !ole_run_page_is_full(o->out)) continue;
+        return ole_fail(
+            error, OLE_ERROR_IO,
+            "%s: kept, as a new page would lack the %s of %s (%.300s); pass --out PAGE.html "
+            "to write one",
+            ole_quote_string(o->out).text, run->without_data ? "data" : "model",
+            ole_quote_string(run->folder).text, run->without);
+    }
+    return OLE_OK;
+}
+
 ole_status ole_report_run(ole_report *report, const char *const *folders, int count,
                           const ole_report_options *options, ole_error *error) {
     ole_report_options o = defaults;
@@ -128,13 +172,13 @@ ole_status ole_report_run(ole_report *report, const char *const *folders, int co
     ole_report r = {.runs = calloc(OLE_REPORT_RUNS, sizeof *r.runs),
                     .views = calloc(OLE_REPORT_RUNS, sizeof *r.views)};
     if (!r.runs || !r.views) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    for (int i = 0; i < count && status == OLE_OK; i++)
-        status = add_folder(&r, folders[i], error);
+    if (status == OLE_OK) status = add_all(&r, folders, count, o.data, error);
     if (status == OLE_OK && o.model && r.count > 1)
         status =
             ole_fail(error, OLE_ERROR_ARGUMENT,
                      "ole_report_run: options.model is the model of one run, not of %d", r.count);
     if (status == OLE_OK) status = measure(&r, &o, error);
+    if (status == OLE_OK && !r.interrupted) status = check_old_page(&r, &o, error);
     if (status == OLE_OK && !r.interrupted) status = ole_run_page_write(&r, &o, error);
     bool interrupted = r.interrupted;
     if (status != OLE_OK || interrupted) ole_report_free(&r);

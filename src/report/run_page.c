@@ -4,8 +4,11 @@
  */
 #include "report/run_view.h"
 
+#include "base/read_file.h"
 #include "base/spread.h"
 #include "report/feature_page.h"
+#include "report/model_page.h"
+#include "report/text_table.h"
 #include "train/options/option_table.h"
 
 #include <math.h>
@@ -87,9 +90,10 @@ static void add_recipe_curves(ole_page *page, const ole_report *r) {
         snprintf(means, sizeof means, "Mean of %d seeds, shaded: ± the standard deviation. ",
                  r->count);
     snprintf(caption, sizeof caption,
-             "%sAfter each epoch; for the training set, the mean while the epoch ran.", means);
+             "%sMeasured after each epoch; for the training set, the mean during the epoch.",
+             means);
     add_chart(page, errors, 4, "Error after each epoch", "error, %", caption);
-    snprintf(caption, sizeof caption, "%sMeans over an epoch, each without its weight.", means);
+    snprintf(caption, sizeof caption, "%sMeans over each epoch, unweighted.", means);
     add_chart(page, losses, 2, "Loss in each epoch", "loss", caption);
 }
 
@@ -117,7 +121,7 @@ static void add_curves(ole_page *page, const ole_report *r) {
 
 /* ---- Headlines and the table of runs ------------------------------------------------------ */
 
-/* "12.3 %", or "" for what was not measured. */
+/* "12.3 %", or "" if not measured. */
 static const char *number_text(char out[TEXT], double value, const char *unit) {
     if (isfinite(value))
         snprintf(out, TEXT, "%.*f%s", strcmp(unit, "°") == 0 ? 1 : 2, value, unit);
@@ -132,19 +136,23 @@ static void add_headline(ole_page *page, const char *label, double value, const 
     if (isfinite(value)) ole_page_headline(page, label, number_text(text, value, unit), note);
 }
 
-static const char *error_name(const ole_report_row *row) {
+static const char *error_name(const ole_run_view *run, const ole_report_row *row) {
+    if (run->lone && !row->tested) return "error";
     return row->tested ? "test error" : "validation error";
 }
 
 /* With a validation split the model is the best one's, which may not be the last: neighbours are
- * only sought at the end. */
+ * only searched at the end. */
 static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
     char note[TEXT] = "";
     bool chosen = run->options.val_split > 0.0;
-    if (!run->without[0] && run->count > 0)
+    if (run->lone && !row->tested && run->count > 0)
+        snprintf(note, sizeof note, "of %lld samples; too low for those of the fit",
+                 (long long)run->count);
+    else if (!run->without[0] && run->count > 0)
         snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
-                 chosen ? ", by the model of the least validation error" : "");
-    add_headline(page, error_name(row), row->error, " %", note[0] ? note : NULL);
+                 chosen ? ", by the model with the lowest validation error" : "");
+    add_headline(page, error_name(run, row), row->error, " %", note[0] ? note : NULL);
     add_headline(page, "1-NN error", row->knn1_error, " %",
                  chosen ? "by cosine, at the end of training" : "by cosine, on the features");
     if (!run->measured) return;
@@ -166,7 +174,7 @@ static void add_mean(ole_page *page, const ole_report *r) {
     char value[TEXT], note[TEXT];
     snprintf(value, sizeof value, "%.2f ± %.2f %%", errors.mean, ole_spread_deviation(&errors));
     snprintf(note, sizeof note, "mean and standard deviation of %d seeds", r->count);
-    ole_page_headline(page, error_name(&r->runs[0]), value, note);
+    ole_page_headline(page, error_name(&r->views[0], &r->runs[0]), value, note);
 }
 
 enum { NUMBERS = 5 };
@@ -216,9 +224,9 @@ static void add_comparison(ole_page *page, const ole_report *r) {
         if (!isfinite(change.difference)) continue;
         snprintf(note, sizeof note, "softmax alone %s",
                  number_text(other, of[1][k], kinds[k].unit));
-        ole_page_compared(page, kinds[k].label ? kinds[k].label : error_name(&r->runs[0]),
-                          number_text(value, of[0][k], kinds[k].unit), note,
-                          kinds[k].judged ? &change : NULL);
+        ole_page_compared(
+            page, kinds[k].label ? kinds[k].label : error_name(&r->views[0], &r->runs[0]),
+            number_text(value, of[0][k], kinds[k].unit), note, kinds[k].judged ? &change : NULL);
     }
 }
 
@@ -226,7 +234,7 @@ static void add_comparison(ole_page *page, const ole_report *r) {
  * SHORT of them. */
 enum { SHORT = 5, RECIPE = 8 };
 static const char *const recipe_names[RECIPE] = {
-    "data", "network", "loss", "epochs", "seed", "batch size", "optimiser, rate", "time"};
+    "data", "network", "loss", "epochs", "seed", "batch size", "optimiser, learning rate", "time"};
 
 static void describe(const ole_run_view *run, char cells[RECIPE][TEXT]) {
     const ole_train_options *o = &run->options;
@@ -237,15 +245,15 @@ static void describe(const ole_run_view *run, char cells[RECIPE][TEXT]) {
     snprintf(cells[3], TEXT, "%lld of %lld", (long long)h->count, (long long)o->epochs);
     snprintf(cells[4], TEXT, "%llu", (unsigned long long)o->seed);
     snprintf(cells[5], TEXT, "%lld", (long long)o->batch_size);
-    snprintf(cells[6], TEXT, "%.20s, %g at first", o->opt, h->count > 0 ? h->epochs[0].lr : o->lr);
+    snprintf(cells[6], TEXT, "%.20s, initially %g", o->opt, h->count > 0 ? h->epochs[0].lr : o->lr);
     number_text(cells[7], h->seconds, " s");
 }
 
-/* The runs in rows: what they are and what came out. */
+/* One row per run: its settings and results. */
 static void add_table(ole_page *page, const ole_report *r) {
     enum { COLUMNS = 1 + SHORT + NUMBERS };
     char errors[TEXT];
-    const char *kind = error_name(&r->runs[0]);
+    const char *kind = error_name(&r->views[0], &r->runs[0]);
     for (int i = 1; i < r->count; i++)
         if (r->runs[i].tested != r->runs[0].tested) kind = "test or validation error";
     snprintf(errors, sizeof errors, "%s, %%", kind);
@@ -254,40 +262,35 @@ static void add_table(ole_page *page, const ole_report *r) {
                                           "angle within, °", "effective rank"};
     memcpy(names + 1, recipe_names, SHORT * sizeof *names);
     memcpy(names + 1 + SHORT, numbers, sizeof numbers);
-    char(*text)[RECIPE + NUMBERS][TEXT] = calloc((size_t)r->count, sizeof *text);
-    const char *(*cells)[COLUMNS] = calloc((size_t)r->count, sizeof *cells);
-    for (int i = 0; text && cells && i < r->count; i++) {
-        const ole_report_row *row = &r->runs[i];
+    ole_text_table table = {.columns = COLUMNS, .names = names};
+    for (int i = 0; i < r->count; i++) {
         double values[NUMBERS];
-        list_numbers(row, values);
-        describe(&r->views[i], text[i]);
-        cells[i][0] = row->folder;
+        char text[RECIPE][TEXT], number[TEXT];
+        list_numbers(&r->runs[i], values);
+        describe(&r->views[i], text);
+        ole_text_table_add(&table, "%s", r->runs[i].folder);
         for (int k = 0; k < SHORT; k++)
-            cells[i][1 + k] = text[i][k];
+            ole_text_table_add(&table, "%s", text[k]);
         for (int k = 0; k < NUMBERS; k++)
-            cells[i][1 + SHORT + k] = number_text(text[i][RECIPE + k], values[k], "");
+            ole_text_table_add(&table, "%s", number_text(number, values[k], ""));
     }
-    if (text && cells)
-        ole_page_table(page, "The runs and what came out.", r->count, COLUMNS, names, *cells);
-    else
-        ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory");
-    free(cells);
-    free(text);
+    ole_text_table_add_to_page(&table, page, "The runs and their results.");
 }
 
 /* The recipe of the one run. */
 static void add_recipe(ole_page *page, const ole_run_view *run) {
     static const char *const names[2] = {"", "this run"};
-    char text[RECIPE][TEXT];
-    const char *cells[2 * RECIPE];
+    ole_text_table table = {.columns = 2, .names = names};
+    char text[RECIPE][TEXT], threshold[OLE_UNKNOWN_WORDS];
     describe(run, text);
-    for (int k = 0; k < RECIPE; k++) {
-        cells[2 * k] = recipe_names[k];
-        cells[2 * k + 1] = text[k];
-    }
+    for (int k = 0; k < RECIPE; k++)
+        if (k < RECIPE - 1 || *text[k])
+            ole_text_table_row(&table, "%s|%s", recipe_names[k], text[k]);
+    if (run->model && run->classifier)
+        ole_text_table_row(&table, "unknown|%s",
+                           ole_unknown_words(ole_model_get_info(run->model), threshold));
     ole_page_section(page, "How it was trained");
-    ole_page_table(page, "config.yaml in the run folder has all of it.",
-                   text[RECIPE - 1][0] ? RECIPE : RECIPE - 1, 2, names, cells);
+    ole_text_table_add_to_page(&table, page, "All options are in config.yaml in the run folder.");
 }
 
 /* ---- Errors ------------------------------------------------------------------------------- */
@@ -329,7 +332,7 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
     f.value_min = 0;
     f.value_max = 100;
     f.height = 400;
-    ole_page_figure(page, &f, "What the samples of each class are taken for, in % of the class.");
+    ole_page_figure(page, &f, "How the samples of each class are classified, in % of the class.");
     free(shares);
 }
 
@@ -354,7 +357,7 @@ static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) 
         list[i] = captions[i];
     }
     snprintf(caption, sizeof caption,
-             "%.100s%sThe mistakes the network was surest of: true class → predicted class.",
+             "%.100s%sThe network's most confident mistakes: true class → predicted class.",
              several ? run->folder : "", several ? ": " : "");
     ole_page_images images;
     uint8_t *pixels;
@@ -381,6 +384,17 @@ static void add_errors(ole_page *page, const ole_report *r) {
 
 /* ---- Geometry ----------------------------------------------------------------------------- */
 
+static const char angles_heading[] = "Angles between features"; /* of every page with features */
+
+bool ole_run_page_is_full(const char *path) {
+    char *text;
+    size_t size;
+    if (ole_read_file(path, (size_t)1 << 30, &text, &size, NULL) != OLE_OK) return false;
+    bool full = strstr(text, angles_heading) != NULL;
+    free(text);
+    return full;
+}
+
 static void add_geometry(ole_page *page, const ole_report *r) {
     ole_feature_view views[OLE_REPORT_RUNS];
     int count = 0, maps = 0;
@@ -390,7 +404,7 @@ static void add_geometry(ole_page *page, const ole_report *r) {
         maps += r->views[i].analysis.map != NULL;
     }
     if (count == 0) return;
-    ole_page_section(page, "Angles between features");
+    ole_page_section(page, angles_heading);
     ole_page_add_angles(page, views, count);
     ole_page_section(page, "Singular values");
     ole_page_add_spectra(page, views, count);
@@ -415,13 +429,26 @@ static void add_geometry(ole_page *page, const ole_report *r) {
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-/* What the page is about: the data without the word before a folder's path, and the runs. */
+/* The subject of the page of a model's file. */
+static void title_model(const ole_run_view *run, char title[200], char subtitle[400]) {
+    const ole_model_info *model = ole_model_get_info(run->model);
+    const char *base = strrchr(run->folder, '/'), *data = run->options.data;
+    snprintf(title, 200, "%.190s", base ? base + 1 : run->folder);
+    snprintf(subtitle, 400, "%.100s · %d classes%s%.150s", model->net, model->classes,
+             data ? " · shown on " : "", data ? ole_page_data_name(data) : "");
+}
+
+/* The page's subject: the data and the runs. */
 static void write_titles(const ole_report *r, char title[200], char subtitle[400]) {
+    if (r->views[0].lone) {
+        title_model(&r->views[0], title, subtitle);
+        return;
+    }
     const ole_train_options *o = &r->views[0].options;
     const char *data = o->data ? o->data : "unknown data";
     char loss[TEXT];
     bool same = share_data(r);
-    if (strncmp(data, "folder:", 7) == 0) data += 7;
+    data = ole_page_data_name(data);
     if (r->count == 1 || are_seeds(r)) {
         int used = snprintf(title, 200, "Trained on %.150s", data);
         if (r->count > 1) snprintf(title + used, 200 - (size_t)used, ", %d seeds", r->count);
@@ -452,8 +479,8 @@ ole_status ole_run_page_write(const ole_report *r, const ole_report_options *opt
     if (status != OLE_OK) return status;
     ole_page_refresh(page, options->refresh);
     if (options->refresh > 0)
-        ole_page_text(page, "Training continues: this page shows the curves so far and refreshes "
-                            "itself. The rest follows at the end.");
+        ole_page_text(page, "Training is under way: this page shows the curves so far and "
+                            "refreshes itself. The rest appears at the end.");
     if (r->count == 1)
         add_headlines(page, first, &r->runs[0]);
     else
@@ -465,10 +492,13 @@ ole_status ole_run_page_write(const ole_report *r, const ole_report_options *opt
                  r->views[i].without_data ? "data" : "model", r->views[i].without);
         ole_page_text(page, text);
     }
-    add_curves(page, r);
+    if (first->lone)
+        ole_page_add_model(page, first->model);
+    else
+        add_curves(page, r);
     add_errors(page, r);
     add_geometry(page, r);
-    if (r->count == 1) add_recipe(page, first);
+    if (r->count == 1 && !first->lone) add_recipe(page, first);
     status = ole_page_write(page, options->out, error);
     ole_page_free(page);
     return status;

@@ -1,16 +1,17 @@
 /*
- * src/report/run_view.c - opening a run folder, and what its model makes of the test set.
+ * src/report/run_view.c - opening a run folder, and its model's outputs on the test set.
  *
  * A model fresh from training brings the outputs of its last evaluation; any other is run here.
  */
 #include "report/run_view.h"
 
 #include "base/error.h"
+#include "base/quote.h"
+#include "model/confidence.h"
 #include "model/model.h"
 #include "model/split_runner.h"
 #include "train/options/option_table.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,18 @@ ole_status ole_run_view_open(ole_run_view *r, const char *folder, ole_error *err
     return status;
 }
 
+ole_status ole_run_view_open_model(ole_run_view *r, const char *file, const char *data,
+                                   ole_error *error) {
+    *r = (ole_run_view){.lone = true};
+    if (snprintf(r->folder, sizeof r->folder, "%s", file) >= (int)sizeof r->folder)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%.100s...: the path is too long", file);
+    ole_train_options_init(&r->options);
+    r->options.data = data;
+    r->options.test_share = 0.0;
+    r->options.val_split = 0.0;
+    return OLE_OK;
+}
+
 void ole_run_view_close(ole_run_view *r) {
     if (r->measured) ole_analysis_free(&r->analysis);
     ole_history_free(&r->history);
@@ -38,6 +51,7 @@ void ole_run_view_close(ole_run_view *r) {
     if (!r->borrowed) ole_model_free(r->model);
     ole_recipe_free(r->recipe);
     free(r->confusion);
+    free(r->class_of);
 }
 
 /* Whether a folder or files changed since the training, as far as normalisation tells. */
@@ -48,11 +62,40 @@ static bool has_changed(const ole_run_view *r) {
     return files && automatic && !ole_model_trained_on(r->model, r->set);
 }
 
+/* A model's file alone: its data must be there, with classes that it knows. */
+static ole_status load_lone(ole_run_view *r, ole_error *error) {
+    int threads = ole_threads(r->report->threads), stranger;
+    ole_dataset_options options;
+    ole_status status = ole_model_load_on(&r->model, r->folder, r->report->device, threads, error);
+    if (status != OLE_OK) return status;
+    const ole_model_info *model = ole_model_get_info(r->model);
+    r->classifier = model->classifier;
+    r->without_data = !r->options.data;
+    if (r->without_data) {
+        snprintf(r->without, sizeof r->without, "name samples to show it on with --data");
+        return OLE_OK;
+    }
+    ole_train_dataset_options(&r->options, &options);
+    options.threads = threads;
+    status = ole_dataset_open(&r->set, r->options.data, &options, error);
+    if (status != OLE_OK) return status;
+    const ole_dataset_info *set = ole_dataset_get_info(r->set);
+    r->class_of = malloc(((size_t)set->classes + 1) * sizeof *r->class_of);
+    if (!r->class_of) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (ole_model_find_classes(model, set, r->class_of, &stranger) < set->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: the model does not know the class '%s'",
+                        set->name, ole_quote_string(set->class_names[stranger]).text);
+    r->split = set->count[OLE_SPLIT_TEST] > 0 ? OLE_SPLIT_TEST : OLE_SPLIT_TRAIN;
+    r->count = set->count[r->split];
+    return OLE_OK;
+}
+
 ole_status ole_run_view_load(ole_run_view *r, const ole_report_options *report, ole_error *error) {
     const ole_train_options *o = &r->options;
     int threads = ole_threads(report->threads);
     ole_dataset_options options;
     r->report = report;
+    if (r->lone) return load_lone(r, error);
     ole_train_dataset_options(o, &options);
     options.threads = threads;
     options.skip_test = o->skip_test;
@@ -83,7 +126,8 @@ ole_status ole_run_view_load(ole_run_view *r, const ole_report_options *report, 
                  o->data);
     else if (info->channels != model->channels || info->height != model->height ||
              info->width != model->width || info->classes != model->classes)
-        snprintf(r->without, sizeof r->without, "%s is not what the model was trained on", o->data);
+        snprintf(r->without, sizeof r->without, "%s is not the data the model was trained on",
+                 o->data);
     else
         r->changed = has_changed(r);
     return OLE_OK;
@@ -162,6 +206,12 @@ const char **ole_run_view_files(const ole_run_view *r) {
 
 /* ---- Judging ------------------------------------------------------------------------------ */
 
+/* A sample's class, as the model numbers it. */
+static int truth_of(const ole_run_view *r, const ole_outputs *o, int64_t sample) {
+    int label = o->labels[sample];
+    return r->class_of ? r->class_of[label] : label;
+}
+
 /* Keeps the surest, the surest first. */
 static void add_mistake(ole_run_view *r, const ole_mistake *m) {
     if (r->mistake_count < OLE_MISTAKES)
@@ -180,13 +230,12 @@ static ole_status judge(ole_run_view *r, const ole_outputs *o, ole_error *error)
     if (!r->confusion) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     for (int64_t i = 0; i < r->count; i++) {
         const float *logits = o->logits + i * classes;
-        int truth = o->labels[i], taken = ole_largest(logits, classes);
-        double sum = 0;
-        for (int c = 0; c < classes; c++)
-            sum += exp((double)logits[c] - logits[taken]);
+        int truth = truth_of(r, o, i), taken = ole_largest(logits, classes);
         r->confusion[truth * classes + taken]++;
         r->correct += truth == taken;
-        if (truth != taken) add_mistake(r, &(ole_mistake){i, truth, taken, (float)(1 / sum)});
+        if (truth == taken) continue;
+        float score = (float)ole_largest_softmax(logits, classes, 1.0);
+        add_mistake(r, &(ole_mistake){i, truth, taken, score});
     }
     return OLE_OK;
 }
@@ -224,7 +273,7 @@ static ole_status analyze(ole_run_view *r, const ole_outputs *outputs,
     for (int64_t k = 0; k < r->kept && status == OLE_OK; k++) {
         int64_t sample = kept_sample(r, k);
         memcpy(features + (size_t)k * bytes, outputs->features + sample * m->features, bytes);
-        labels[k] = outputs->labels[sample];
+        labels[k] = truth_of(r, outputs, sample);
     }
     ole_analyze_options options = *given;
     options.threads = ole_threads(r->report->threads);

@@ -1,6 +1,6 @@
 /*
- * src/report/run_view.h - a run folder for a report: its recipe, its history, and what its model
- * makes of the test set.
+ * src/report/run_view.h - a run folder for a report: its recipe, its history, and its model's
+ * outputs on the test set.
  */
 #ifndef OLE_SRC_REPORT_RUN_VIEW_H
 #define OLE_SRC_REPORT_RUN_VIEW_H
@@ -24,6 +24,7 @@ typedef struct ole_mistake {
 
 typedef struct ole_run_view {
     char folder[OLE_RUN_PATH];
+    bool lone;           /* `folder` is a model's file, without a run: no recipe, no history */
     const char *weights; /* the model's file; NULL: the folder's best */
     ole_train_options options;
     ole_recipe *recipe;
@@ -36,6 +37,7 @@ typedef struct ole_run_view {
     bool without_data;      /* ... as the data cannot be opened */
     bool changed;           /* the data are not those of the training */
     bool classifier;        /* it was trained */
+    int *class_of;          /* the model's class of each of the set's; NULL: the same */
     int64_t count, correct; /* samples, and those classified rightly */
     int64_t *confusion;     /* [classes, classes], of a classifier */
     ole_mistake mistakes[OLE_MISTAKES];
@@ -50,6 +52,11 @@ typedef struct ole_run_view {
 
 /* Reads recipe and history.  Close it either way. */
 OLE_INTERNAL ole_status ole_run_view_open(ole_run_view *view, const char *folder, ole_error *error);
+
+/* The same for a model's file alone, to be shown on `data`: its test part, or without one all of
+ * it.  NULL: without features. */
+OLE_INTERNAL ole_status ole_run_view_open_model(ole_run_view *view, const char *file,
+                                                const char *data, ole_error *error);
 
 /* Opens the model, and the data as in training.  If one cannot be opened, that is no error:
  * `without` has the reason. */
@@ -67,7 +74,7 @@ OLE_INTERNAL void ole_run_view_close(ole_run_view *view);
 
 /*
  * Thumbnails, with sides of about `side` pixels at most, of samples of the split (NULL: of those
- * analysed).  *pixels, which they point to, is to be freed, and NULL where the samples are no
+ * analysed).  They point to *pixels, which the caller frees; it is NULL if the samples are no
  * images.
  */
 OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int64_t *samples,
@@ -76,6 +83,9 @@ OLE_INTERNAL ole_status ole_run_view_images(const ole_run_view *view, const int6
 
 /* The file of each sample analysed, [kept], to be freed; NULL where they are no files. */
 OLE_INTERNAL const char **ole_run_view_files(const ole_run_view *view);
+
+/* Whether the file is such a page, and shows features: it was made with the model and its data. */
+OLE_INTERNAL bool ole_run_page_is_full(const char *path);
 
 /* Writes the page of a report whose views are measured and whose rows are filled (run_page.c). */
 OLE_INTERNAL ole_status ole_run_page_write(const ole_report *report,

@@ -1,10 +1,10 @@
 /*
- * src/report/text.h - text that grows: SVG, HTML and what is embedded in them.
+ * src/report/text.h - a growing text, for SVG, HTML and what they embed.
  *
  *     ole_text text = {0};
  *     ole_text_add(&text, "<p>");
  *     ole_text_escaped(&text, "a < b");
- *     if (text.failed) ... // out of memory, once for all that was added
+ *     if (text.failed) ... // out of memory: one check for everything added
  *     ole_text_free(&text);
  *
  * Numbers are written with a point whatever the locale, and the same number always as the same
@@ -31,7 +31,7 @@ void ole_text_add(ole_text *text, const char *string);
 /* printf; for integers and strings, as numbers with a point would follow the locale. */
 void ole_text_format(ole_text *text, const char *format, ...) OLE_PRINTF(2, 3);
 
-/* For XML and HTML, in text and in attributes; what is no UTF-8 or a control character as '?'. */
+/* For XML and HTML, in text and attributes; control characters and invalid UTF-8 become '?'. */
 void ole_text_escaped(ole_text *text, const char *string);
 
 /* The same between two strings that are markup; NULL is "". */

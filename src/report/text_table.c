@@ -18,6 +18,25 @@ void ole_text_table_add(ole_text_table *t, const char *format, ...) {
     t->out_of_memory |= !good;
 }
 
+/* The bars of the format become a character that no text has. */
+void ole_text_table_row(ole_text_table *t, const char *format, ...) {
+    char *separated = strdup(format), *line = NULL;
+    va_list args;
+    for (char *bar = separated; bar && (bar = strchr(bar, '|'));)
+        *bar = '\x1f';
+    va_start(args, format);
+    if (!separated || vasprintf(&line, separated, args) < 0) line = NULL;
+    va_end(args);
+    t->out_of_memory |= !line;
+    char *rest = line;
+    for (int c = 0; c < t->columns && line; c++) {
+        const char *cell = strsep(&rest, "\x1f");
+        ole_text_table_add(t, "%s", cell ? cell : "");
+    }
+    free(separated);
+    free(line);
+}
+
 void ole_text_table_free(ole_text_table *t) {
     for (int64_t i = 0; i < t->count; i++)
         free(t->cells[i]);
@@ -26,11 +45,12 @@ void ole_text_table_free(ole_text_table *t) {
     t->count = 0;
 }
 
-void ole_text_table_add_to_page(const ole_text_table *t, ole_page *page, const char *caption) {
+void ole_text_table_add_to_page(ole_text_table *t, ole_page *page, const char *caption) {
     if (t->out_of_memory) ole_page_fail(page, OLE_ERROR_MEMORY, "page: out of memory for a table");
-    if (t->count < t->columns) return;
-    ole_page_table(page, caption, t->count / t->columns, t->columns, t->names,
-                   (const char *const *)t->cells);
+    if (t->count >= t->columns)
+        ole_page_table(page, caption, t->count / t->columns, t->columns, t->names,
+                       (const char *const *)t->cells);
+    ole_text_table_free(t);
 }
 
 /* ---- Files -------------------------------------------------------------------------------- */

@@ -4,8 +4,7 @@
  *
  *     static const char *const names[] = {"lambda", "test error"};
  *     ole_text_table table = {.columns = 2, .names = names};
- *     ole_text_table_add(&table, "%g", 0.25);
- *     ole_text_table_add(&table, "%.2f %%", 7.22);
+ *     ole_text_table_row(&table, "%g|%.2f %%", 0.25, 7.22);
  *     ole_text_table_print_csv(&table, stdout);
  *     ole_text_table_free(&table);
  */
@@ -24,13 +23,15 @@ typedef struct ole_text_table {
     bool out_of_memory; /* a cell was lost: a page with the table cannot be written */
 } ole_text_table;
 
-/* Adds the next cell. */
+/* Adds a row, or the next cell.  Bars in the format, and no others, separate the cells of a row. */
+OLE_INTERNAL void ole_text_table_row(ole_text_table *table, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 OLE_INTERNAL void ole_text_table_add(ole_text_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 OLE_INTERNAL void ole_text_table_free(ole_text_table *table);
 
-/* A table without rows adds nothing. */
-OLE_INTERNAL void ole_text_table_add_to_page(const ole_text_table *table, ole_page *page,
+/* Adds the table, unless it has no rows, and frees it. */
+OLE_INTERNAL void ole_text_table_add_to_page(ole_text_table *table, ole_page *page,
                                              const char *caption);
 OLE_INTERNAL void ole_text_table_print_markdown(const ole_text_table *table, FILE *file);
 OLE_INTERNAL void ole_text_table_print_csv(const ole_text_table *table, FILE *file);

@@ -11,13 +11,13 @@
 OLE_INTERNAL ole_status ole_study_conduct(ole_study_kind kind, const ole_study_options *options,
                                           ole_study_result *result, ole_error *error);
 
-/* Adds the curve of the study in the folder train.out, as far as it has come, to a page; nothing if
- * no run has ended. */
+/* Adds the curve so far of the study in the folder train.out to a page; nothing if no run has
+ * ended. */
 OLE_INTERNAL ole_status ole_study_add_curve(ole_page *page, ole_study_kind kind,
                                             const ole_study_options *options, ole_error *error);
 
 /*
- * How long the runs that have not ended take here, one after the other, whether or not the study
+ * The time of the unfinished runs on this machine, one after the other, whether or not the study
  * has begun.  A few steps of its network are timed, for a second or two unless `stopped`; with
  * `flops` above 0, what ole_machine_flops() measured is taken instead: quick, and rougher.
  */
@@ -52,9 +52,13 @@ OLE_INTERNAL ole_status ole_study_draw_epochs(const ole_study_result *study,
                                               const ole_epoch_number *number, ole_figure_sink *add,
                                               void *context, ole_error *error);
 
-/* "7.22 ± 0.14" with the unit behind it, or "" without a number. */
-enum { OLE_ERROR_TEXT = 64 };
-OLE_INTERNAL const char *ole_study_error_text(ole_study_error error, const char *unit,
-                                              char out[OLE_ERROR_TEXT]);
+/* "7.22 ± 0.14" with its unit, or "" without a number:
+ *
+ *     printf("%s\n", ole_study_error_text(point->test, " %").text); */
+typedef struct ole_error_text {
+    char text[64];
+} ole_error_text;
+
+OLE_INTERNAL ole_error_text ole_study_error_text(ole_study_error error, const char *unit);
 
 #endif

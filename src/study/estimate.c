@@ -30,7 +30,7 @@ static double epochs_done(const ole_study *study, const ole_study_run *run) {
     return done;
 }
 
-/* What is left of a run after `done` epochs, in images that are trained on.  `info` is that of the
+/* The rest of a run after `done` epochs, in images to train on.  `info` is that of the
  * study's options. */
 static double images_of(const ole_train_options *o, const ole_dataset_info *info, bool sweep,
                         double done) {
@@ -87,7 +87,7 @@ static bool note_step(void *context, const char *part, int64_t done, int64_t tot
     return w->stopped() || (w->one_by_one && enough);
 }
 
-/* Seconds, and of the fastest one; NaN where it cannot be timed. */
+/* Seconds, and those of the fastest one; NaN if it cannot be timed. */
 static double time_step(ole_bench_options *o, int64_t batch, bool (*stopped)(void), double *least,
                         ole_error *error) {
     watch w = {.stopped = stopped, .least = INFINITY};
@@ -137,7 +137,7 @@ static ole_bench_options bench_options(const ole_train_options *train) {
 
 double ole_machine_flops(const ole_train_options *train, bool (*stopped)(void), ole_error *error) {
     ole_bench_options o = bench_options(train);
-    o.net = "cnn5"; /* few weights and much arithmetic: as fast in small steps as in large ones */
+    o.net = "cnn5"; /* few weights and much arithmetic: small steps are as fast as large ones */
     o.height = o.width = 96;
     double flop = image_flop(&o, error);
     return flop / time_image(&o, 32.0, stopped, error);

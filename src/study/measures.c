@@ -196,20 +196,14 @@ ole_status ole_measures_write(const ole_measures *m, const char *folder, ole_err
     ole_memory_file memory;
     for (int i = 0; i < m->count; i++) {
         const ole_measure *item = &m->items[i];
-        ole_text_table_add(&table, "%s", ole_side_name(item->run.side));
-        if (item->run.side == OLE_SIDE_NONE)
-            ole_text_table_add(&table, "%s", "");
-        else
-            ole_text_table_add(&table, "%" PRIu64, item->run.seed);
-        ole_text_table_add(&table, "%s", item->name);
-        ole_text_table_add(&table, "%s", item->value);
-        ole_text_table_add(&table, "%s", item->run.digest);
+        char seed[24] = "";
+        if (item->run.side != OLE_SIDE_NONE)
+            snprintf(seed, sizeof seed, "%" PRIu64, item->run.seed);
+        ole_text_table_row(&table, "%s|%s|%s|%s|%s", ole_side_name(item->run.side), seed,
+                           item->name, item->value, item->run.digest);
     }
     if (ole_memory_file_open(&memory)) ole_text_table_print_csv(&table, memory.file);
     memory.failed |= table.out_of_memory;
-    char *text = ole_memory_file_close(&memory);
-    ole_status status = ole_run_put(folder, "numbers.csv", text, memory.size, error);
-    free(text);
     ole_text_table_free(&table);
-    return status;
+    return ole_run_put_memory(folder, "numbers.csv", &memory, error);
 }

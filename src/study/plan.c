@@ -2,6 +2,7 @@
  * src/study/plan.c - the grid of a study, its points and runs, and the options of each run.
  */
 #include "base/error.h"
+#include "base/sort.h"
 #include "study/study.h"
 #include "train/options/options.h"
 
@@ -10,16 +11,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_VALUES = 1000, MOST_RUNS = 1000000, FOLDER_ROOM = 160 };
 
 /* ---- Grids -------------------------------------------------------------------------------- */
-
-static int compare_numbers(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 ole_status ole_values_set(ole_values *list, const double *values, int64_t count, ole_error *error) {
     if (count < 1 || count > MOST_VALUES)
@@ -35,7 +30,7 @@ ole_status ole_values_set(ole_values *list, const double *values, int64_t count,
     if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the grid");
     for (int64_t i = 0; i < count; i++)
         sorted[i] = values[i] + 0.0; /* -0 is 0 */
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_numbers);
+    qsort(sorted, (size_t)count, sizeof *sorted, ole_by_rising_double);
     for (int64_t i = 1; i < count; i++)
         if (sorted[i] == sorted[i - 1]) {
             ole_status status = ole_fail(error, OLE_ERROR_ARGUMENT, "%s: %.10g is given twice",
@@ -56,13 +51,13 @@ static ole_status check_grid(const ole_study *study, ole_error *error) {
     if (study->train.loss == OLE_LOSS_SOFTMAX)
         return ole_fail(
             error, OLE_ERROR_ARGUMENT,
-            "loss softmax has no lambda: omit it; 0 among the lambdas is softmax alone");
+            "loss softmax has no lambda; omit it: 0 among the lambdas is softmax alone");
     if (study->train.loss == OLE_LOSS_OLE && first == 0.0 && study->kind != OLE_STUDY_COMPARE)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "lambdas: with loss ole, 0 leaves nothing to learn from: give others");
+                        "lambdas: with loss ole, 0 leaves nothing to learn from; use others");
     if (study->kind == OLE_STUDY_TUNE && (lambdas->count < 2 || last == 0.0))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "lambdas: there is nothing to choose from: give at least two, as 0,0.25");
+                        "lambdas: a choice needs at least two, such as 0,0.25");
     return OLE_OK;
 }
 
@@ -109,7 +104,7 @@ static ole_status make_room(ole_study *study, ole_error *error) {
     if (r->seeds > MOST_RUNS / points)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "%" PRId64 " points with %" PRId64
-                        " seeds each are more than %d runs: give fewer",
+                        " seeds each are more than %d runs; use fewer",
                         points, r->seeds, MOST_RUNS);
     r->total = points * r->seeds;
     r->points = calloc((size_t)points, sizeof *r->points);

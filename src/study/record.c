@@ -1,6 +1,6 @@
 /*
- * src/study/record.c - the study in a folder: study.json, what it was begun with; how its runs
- * ended; and a lock, so that two processes do not work in it at once.
+ * src/study/record.c - the study in a folder: the options it was started with (study.json), how its
+ * runs ended, and a lock, so that two processes do not work in it at once.
  *
  * study.json holds the kind, the grid and the recipe; it is the first file of a study.  config.yaml
  * is the same recipe for readers and for `ole tune --resume`.
@@ -16,7 +16,6 @@
 #include "train/options/options.h"
 #include "train/options/recipe.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,19 +32,14 @@ void ole_record_close(ole_study *study) {
 /* ---- study.json --------------------------------------------------------------------------- */
 
 static void put_values(ole_json *w, const ole_values *values) {
-    ole_json_open(w, values->name, '[');
-    for (int64_t i = 0; i < values->count; i++)
-        ole_json_number(w, NULL, values->items[i]);
-    ole_json_close(w);
+    ole_json_numbers(w, values->name, values->items, values->count);
 }
 
 /* The text of study.json; free() it.  NULL: out of memory. */
 static char *record_text(const ole_study *study, const char *config) {
     ole_memory_file memory;
     if (!config || !ole_memory_file_open(&memory)) return NULL;
-    ole_json w;
-    ole_json_init(&w, memory.file, 2);
-    ole_json_open(&w, NULL, '{');
+    ole_json w = ole_json_begin(memory.file, 2, '{');
     ole_json_string(&w, "study", ole_study_kind_name(study->kind));
     put_values(&w, &study->lambdas);
     put_values(&w, &study->samples);
@@ -61,10 +55,9 @@ static char *record_text(const ole_study *study, const char *config) {
 static ole_status write_files(const ole_study *study, ole_error *error) {
     const char *out = study->train.out, *recipe = study->given->recipe;
     char *config = ole_recipe_text(&study->train), *text = record_text(study, config);
-    ole_status status = ole_run_put(out, "study.json", text, text ? strlen(text) : 0, error);
-    if (status == OLE_OK) status = ole_run_put(out, "config.yaml", config, strlen(config), error);
-    if (status == OLE_OK && recipe)
-        status = ole_run_put(out, "recipe.yaml", recipe, strlen(recipe), error);
+    ole_status status = ole_run_put(out, "study.json", text, error);
+    if (status == OLE_OK) status = ole_run_put(out, "config.yaml", config, error);
+    if (status == OLE_OK && recipe) status = ole_run_put(out, "recipe.yaml", recipe, error);
     free(text);
     free(config);
     return status;
@@ -75,7 +68,7 @@ static ole_status write_files(const ole_study *study, ole_error *error) {
 /*
  * Options that may change between two starts of a study, or (`run`) between the study and one of
  * its runs: those that affect no run; initial weights, which are compared by content; data that
- * both sides call by a recipe's name, whatever their path; and in a study what its grid sets.
+ * both sides call by a recipe's name, whatever their path; and, in a study, what its grid sets.
  */
 static bool may_differ(const ole_study *study, const ole_option *o, bool run) {
     if (o->flags & OLE_EXECUTION || strcmp(o->name, "init_from") == 0) return true;
@@ -87,12 +80,11 @@ static bool may_differ(const ole_study *study, const ole_option *o, bool run) {
 
 /* "epochs '2', not '3'" */
 static void put_change(const char *name, const char *was, const char *is, char out[CHANGE]) {
-    ole_quoted x, y;
     snprintf(out, CHANGE, "%s '%.*s', not '%.*s'", name, CHANGED,
-             ole_quote_string(&x, was ? was : ""), CHANGED, ole_quote_string(&y, is ? is : ""));
+             ole_quote_string(was ? was : "").text, CHANGED, ole_quote_string(is ? is : "").text);
 }
 
-/* The first option of the study, or of one of its runs, that is not what it was; false: none. */
+/* The first option of the study, or of one of its runs, that has changed; false: none. */
 static bool find_change(const ole_study *study, const ole_train_options *now,
                         const ole_train_options *then, bool run, char out[CHANGE]) {
     for (const ole_option *o = ole_train_table; o->name; o++) {
@@ -105,10 +97,9 @@ static bool find_change(const ole_study *study, const ole_train_options *now,
 }
 
 static ole_status fail_changed(const ole_study *study, const char *change, ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s: the study has %s: resume with the same, or choose another folder",
-                    ole_quote_string(&quoted, study->train.out), change);
+                    "%s: the study has %s; resume with the same, or choose another folder",
+                    ole_quote_string(study->train.out).text, change);
 }
 
 static const char *file_name(const char *path) {
@@ -121,7 +112,6 @@ static const char *file_name(const char *path) {
 static bool find_other_weights(const ole_study *study, const char *was, const char *sum,
                                char out[CHANGE]) {
     const char *is = study->train.init_from;
-    ole_quoted quoted;
     if (!is && !was) return false;
     bool both = is && was;
     if (both && study->given->look) return false;
@@ -129,8 +119,8 @@ static bool find_other_weights(const ole_study *study, const char *was, const ch
         return false;
     put_change("init_from", was, is, out);
     if (both && strcmp(is, was) == 0)
-        snprintf(out, CHANGE, "init_from '%.*s' with other weights than are in it now", CHANGED,
-                 ole_quote_string(&quoted, is));
+        snprintf(out, CHANGE, "init_from '%.*s', whose weights have changed since", CHANGED,
+                 ole_quote_string(is).text);
     return true;
 }
 
@@ -138,10 +128,10 @@ static bool find_other_weights(const ole_study *study, const char *was, const ch
  */
 static void say_left_out(const ole_study *study, const char *what) {
     if (study->given->look || study->given->check || !ole_study_leads(study)) return;
-    ole_study_say(study,
-                  "the folder has runs with other %s, which the results exclude; give all %s to "
-                  "include them",
-                  what, what);
+    ole_study_say(
+        study,
+        "the folder has runs with other %s, which the results exclude; list all %s to include them",
+        what, what);
 }
 
 static ole_status compare_config(const ole_study *study, const char *config, const char *sum,
@@ -159,7 +149,7 @@ static ole_status compare_config(const ole_study *study, const char *config, con
     return status;
 }
 
-/* What a recipe calls the data; if the study has a recipe, their path may change. */
+/* A recipe's name for the data; if the study has a recipe, their path may change. */
 static ole_status compare_name(ole_study *study, const char *was, ole_error *error) {
     const char *is = study->given->data_name;
     char change[CHANGE];
@@ -171,14 +161,13 @@ static ole_status compare_name(ole_study *study, const char *was, ole_error *err
 }
 
 static ole_status fail_damaged(const char *path, ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: damaged or of another program: choose another folder for a new study",
-                    ole_quote_string(&quoted, path));
+                    "%s: damaged, or from another program; choose another folder for a new study",
+                    ole_quote_string(path).text);
 }
 
-/* Takes a list of study.json where the caller gives none; *excluded: one of its values is not among
- * those of now. */
+/* Takes a list from study.json if the caller gives none; *excluded: it has a value that the
+ * caller's list lacks. */
 static ole_status take_values(ole_values *now, const json_t *record, const char *path,
                               bool *excluded, ole_error *error) {
     const json_t *list = json_object_get(record, now->name);
@@ -209,12 +198,10 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
     const char *config = json_string_value(json_object_get(record, "config"));
     if (!kind || !config) return fail_damaged(path, error);
     if (strcmp(kind, ole_study_kind_name(study->kind)) != 0) {
-        ole_quoted quoted, is;
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: this is a folder of 'ole %s', not of 'ole %s': choose another",
-                        ole_quote_string(&quoted, study->train.out),
-                        ole_quote_string(&is, command_of(kind)),
-                        command_of(ole_study_kind_name(study->kind)));
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT, "%s: a folder of 'ole %s', not of 'ole %s'; choose another",
+            ole_quote_string(study->train.out).text, ole_quote_string(command_of(kind)).text,
+            command_of(ole_study_kind_name(study->kind)));
     }
     ole_status status =
         compare_name(study, json_string_value(json_object_get(record, "data")), error);
@@ -282,7 +269,7 @@ static ole_status take_given(ole_study *study, ole_error *error) {
     return status;
 }
 
-/* The one number of samples of other studies than a sweep; it may be 0. */
+/* The single number of samples of a study that is no sweep; it may be 0. */
 static ole_status take_samples(ole_study *study, ole_error *error) {
     if (study->kind == OLE_STUDY_SWEEP) return OLE_OK;
     ole_values *samples = &study->samples;
@@ -307,15 +294,13 @@ static ole_status take_name(ole_study *study, ole_error *error) {
 
 ole_status ole_record_open(ole_study *study, ole_error *error) {
     const char *out = study->train.out;
-    ole_quoted quoted;
     bool there = ole_run_has(out, "study.json");
     if (!there && (ole_run_has(out, "last.safetensors") || ole_run_has(out, "config.yaml")))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: has a run of 'ole train' in it: choose another folder",
-                        ole_quote_string(&quoted, out));
+                        "%s: already holds a run of 'ole train'; choose another folder",
+                        ole_quote_string(out).text);
     if (!there && (study->train.resume || (study->given->look && !study->planned)))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there is no study to resume",
-                        ole_quote_string(&quoted, out));
+        return ole_fail(error, OLE_ERROR_IO, "%s: no study to resume", ole_quote_string(out).text);
     static const char *const files[] = {"study.json",   "config.yaml", "recipe.yaml",
                                         "results.json", "results.csv", "curve.svg",
                                         "curve.png",    "report.html", NULL};
@@ -381,7 +366,6 @@ static ole_status check_run(const ole_study *study, const ole_study_run *run, co
     ole_train_options then;
     ole_train_options_init(&then);
     ole_recipe *recipe = NULL;
-    ole_quoted quoted;
     ole_status status = ole_run_path(path, folder, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_read(&recipe, path, &then, error);
     bool changed = status == OLE_OK && find_change(study, &now, &then, true, change);
@@ -391,8 +375,8 @@ static ole_status check_run(const ole_study *study, const ole_study_run *run, co
     }
     if (changed)
         status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                          "%s: the run has %s: remove the folder to train it again",
-                          ole_quote_string(&quoted, folder), change);
+                          "%s: the run has %s; remove the folder to train it again",
+                          ole_quote_string(folder).text, change);
     ole_recipe_free(recipe);
     return status;
 }
@@ -427,5 +411,5 @@ ole_status ole_record_diverged(const ole_study *study, const ole_study_run *run,
     if (status == OLE_OK) status = ole_run_make_folder(folder, NULL, error);
     if (status != OLE_OK) return status;
     snprintf(text, sizeof text, "%s\n", message);
-    return ole_run_put(study->train.out, path, text, strlen(text), error);
+    return ole_run_put(study->train.out, path, text, error);
 }

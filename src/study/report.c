@@ -20,20 +20,20 @@
 #include <string.h>
 
 enum {
-    CELL = OLE_ERROR_TEXT,
+    CELL = 64,
     LONGEST_TITLE = 60 /* bytes; a longer one does not fit the figure */
 };
 
-const char *ole_study_error_text(ole_study_error e, const char *unit, char out[OLE_ERROR_TEXT]) {
-    out[0] = '\0';
+ole_error_text ole_study_error_text(ole_study_error e, const char *unit) {
+    ole_error_text out = {""};
     if (isfinite(e.std))
-        snprintf(out, OLE_ERROR_TEXT, "%.2f ± %.2f%s", e.mean, e.std, unit);
+        snprintf(out.text, sizeof out.text, "%.2f ± %.2f%s", e.mean, e.std, unit);
     else if (isfinite(e.mean))
-        snprintf(out, OLE_ERROR_TEXT, "%.2f%s", e.mean, unit);
+        snprintf(out.text, sizeof out.text, "%.2f%s", e.mean, unit);
     return out;
 }
 
-/* What a study is judged by: the classifier, or 1-NN where there is none. */
+/* The error a study is judged by: of the classifier, or of 1-NN if there is none. */
 static bool is_alone(const ole_study *study) {
     return study->train.loss == OLE_LOSS_OLE;
 }
@@ -214,10 +214,10 @@ ole_status ole_study_draw_epochs(const ole_study_result *result, const ole_train
 /* What differs between the kinds of studies. */
 static const struct looks {
     bool (*trace)(const ole_study *, curve *); /* false: out of memory */
-    const char *subtitle, *heading, *x_label, *y_label, *caption;
+    const char *title, *heading, *x_label, *y_label, *caption;
 } looks[] = {
     [OLE_STUDY_TUNE] = {trace_tuning, "Choice of λ", "Error against λ", "λ", "validation error, %",
-                        "Error on the validation set; dotted: softmax alone. Bands: standard "
+                        "Error on the validation set; dashed: softmax alone. Bands: standard "
                         "deviation over the seeds."},
     [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples per class",
                          "Accuracy against samples per class", "samples per class",
@@ -227,27 +227,26 @@ static const struct looks {
                            "epoch", "test error, %",
                            "Error on the test set after each epoch (of 1-NN where OLÉ is alone): "
                            "mean of the runs that did not diverge; bands: standard deviation over "
-                           "the seeds. What counts is the end."},
+                           "the seeds. The last epoch counts."},
 };
 
 /* "vgg16 on cifar10" */
-typedef char title_text[sizeof(ole_quoted) * 2];
+typedef char title_text[sizeof(ole_quoted) * 2 + 8];
 
 /* free_curve() it either way. */
 static ole_status draw(const ole_study *study, title_text title, curve *c, ole_figure *figure,
                        ole_error *error) {
     const struct looks *look = &looks[study->kind];
-    ole_quoted net, data;
     *c = (curve){0};
     if (!look->trace(study, c))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
     *figure = figure_of(c, look->x_label, look->y_label);
-    snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(&net, study->train.net),
-             ole_quote_string(&data, study->train.data));
+    snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(study->train.net).text,
+             ole_quote_string(ole_page_data_name(study->train.data)).text);
     if (strlen(title) <= LONGEST_TITLE) figure->title = title;
     figure->x_log = study->kind == OLE_STUDY_TUNE;
     if (study->kind != OLE_STUDY_COMPARE && figure->series_count > 0 && !c->series[0].dotted) {
-        figure->x_ticks = c->series[0].x; /* what was tried */
+        figure->x_ticks = c->series[0].x; /* the values that were tried */
         figure->x_tick_count = (int)c->series[0].count;
     }
     return OLE_OK;
@@ -255,19 +254,16 @@ static ole_status draw(const ole_study *study, title_text title, curve *c, ole_f
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-static const char *error_text(ole_study_error e, char out[CELL]) {
-    return ole_study_error_text(e, " %", out);
-}
-
 static void add_tuned(ole_page *page, const ole_study *study) {
     const ole_study_result *r = &study->result;
-    char value[CELL], note[2 * CELL], text[CELL];
+    char value[CELL], note[2 * CELL];
     if (r->picked < 0) return;
     const ole_study_point *picked = &r->points[r->picked];
     const ole_study_point *tested = ole_study_find(r, OLE_STUDY_RETRAIN, picked->lambda);
     const ole_study_point *alone = ole_study_find(r, OLE_STUDY_RETRAIN, 0.0);
     snprintf(value, sizeof value, "%g", picked->lambda);
-    snprintf(note, sizeof note, "validation error %s", error_text(picked->validation, text));
+    snprintf(note, sizeof note, "validation error %s",
+             ole_study_error_text(picked->validation, " %").text);
     ole_page_headline(page, "λ", value, note);
     if (!tested || tested->finished == 0) return;
     bool compared = alone && alone != tested && alone->finished > 0;
@@ -275,64 +271,83 @@ static void add_tuned(ole_page *page, const ole_study *study) {
                           other =
                               compared ? judged_error(study, alone) : (ole_study_error){NAN, NAN};
     const ole_page_change change = {error.mean - other.mean, fmax(error.std, other.std), true};
-    snprintf(note, sizeof note, "softmax alone %s", error_text(other, text));
-    ole_page_compared(page, judged_name(study), error_text(error, value), compared ? note : NULL,
-                      &change);
+    snprintf(note, sizeof note, "softmax alone %s", ole_study_error_text(other, " %").text);
+    ole_page_compared(page, judged_name(study), ole_study_error_text(error, " %").text,
+                      compared ? note : NULL, &change);
 }
 
-/* What each λ of a comparison or, at the most samples, of a sweep has come to. */
+/* The result of each λ: of a comparison, or of a sweep at its largest number of samples. */
 static void add_sides(ole_page *page, const ole_study *study) {
     bool sweep = study->kind == OLE_STUDY_SWEEP;
     int64_t count = study->lambdas.count, first = (study->samples.count - 1) * count;
     for (const ole_study_point *p = &study->result.points[first];
          p < &study->result.points[first + count]; p++) {
-        char name[CELL], value[CELL], note[CELL];
+        char name[CELL], note[CELL];
         if (p->finished == 0) continue;
         name_line(is_alone(study), p->lambda, name);
         snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", p->samples);
-        error_text(sweep ? accuracy_of(study, p) : judged_error(study, p), value);
-        ole_page_headline(page, name, value, sweep ? note : judged_name(study));
+        ole_study_error error = sweep ? accuracy_of(study, p) : judged_error(study, p);
+        ole_page_headline(page, name, ole_study_error_text(error, " %").text,
+                          sweep ? note : judged_name(study));
     }
 }
 
-/* A row for each point. */
-static void add_table(ole_page *page, const ole_study_result *r) {
-    static const char *const names[] = {
-        "part", "λ", "samples per class", "runs", "validation error", "test error", "1-NN error"};
-    ole_text_table table = {.columns = 7, .names = names};
+/* A row for each point; columns that no point fills are omitted. */
+static void add_table(ole_page *page, const ole_study *study) {
+    const ole_study_result *r = &study->result;
+    const char *names[7] = {"loss"};
+    bool samples = study->kind == OLE_STUDY_SWEEP, tuned = study->kind == OLE_STUDY_TUNE;
+    bool tested = false, nearest = false;
     for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
-        char text[CELL];
-        ole_text_table_add(&table, p->part == OLE_STUDY_RETRAIN ? "on all training data" : "curve");
-        ole_text_table_add(&table, "%g", p->lambda);
-        ole_text_table_add(&table, p->samples > 0 ? "%" PRId64 : "all", p->samples);
-        ole_text_table_add(&table,
-                           p->diverged > 0 ? "%" PRId64 ", %" PRId64 " diverged" : "%" PRId64,
-                           p->finished, p->diverged);
-        ole_text_table_add(&table, "%s", error_text(p->validation, text));
-        ole_text_table_add(&table, "%s", error_text(p->test, text));
-        ole_text_table_add(&table, "%s", error_text(p->knn1, text));
+        tested |= isfinite(p->test.mean);
+        nearest |= isfinite(p->knn1.mean);
+    }
+    ole_text_table table = {.columns = 1, .names = names};
+    if (tuned) names[table.columns++] = "trained on";
+    if (samples) names[table.columns++] = "samples per class";
+    names[table.columns++] = "runs";
+    if (tuned) names[table.columns++] = "validation error";
+    if (tested) names[table.columns++] = "test error";
+    if (nearest) names[table.columns++] = "1-NN error";
+    for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
+        char name[CELL], diverged[40] = "";
+        name_line(is_alone(study), p->lambda, name);
+        ole_text_table_add(&table, "%s", name);
+        if (tuned)
+            ole_text_table_add(&table, "%s",
+                               p->part == OLE_STUDY_RETRAIN ? "all training data"
+                                                            : "all but the validation set");
+        if (samples) ole_text_table_add(&table, "%" PRId64, p->samples);
+        if (p->diverged > 0)
+            snprintf(diverged, sizeof diverged, ", %" PRId64 " diverged", p->diverged);
+        ole_text_table_add(&table, "%" PRId64 "%s", p->finished, diverged);
+        if (tuned) ole_text_table_add(&table, "%s", ole_study_error_text(p->validation, " %").text);
+        if (tested) ole_text_table_add(&table, "%s", ole_study_error_text(p->test, " %").text);
+        if (nearest) ole_text_table_add(&table, "%s", ole_study_error_text(p->knn1, " %").text);
     }
     ole_text_table_add_to_page(&table, page, "Means and standard deviations over the seeds.");
-    ole_text_table_free(&table);
 }
 
-static ole_status write_page(const ole_study *study, const char *title, const ole_figure *figure,
-                             ole_error *error) {
+static ole_status write_page(const ole_study *study, const ole_figure *figure, ole_error *error) {
     const ole_study_result *r = &study->result;
     const struct looks *look = &looks[study->kind];
-    char subtitle[CELL * 2], path[OLE_RUN_PATH], runs[CELL];
-    snprintf(subtitle, sizeof subtitle, "%s: %" PRId64 " epochs, %" PRId64 " seeds", look->subtitle,
-             study->train.epochs, r->seeds);
+    title_text title, subtitle;
+    char path[OLE_RUN_PATH], runs[CELL];
+    snprintf(title, sizeof title, "%s on %s", look->title,
+             ole_quote_string(ole_page_data_name(study->train.data)).text);
+    snprintf(subtitle, sizeof subtitle, "%s · %" PRId64 " epochs · %" PRId64 " seed%s",
+             ole_quote_string(study->train.net).text, study->train.epochs, r->seeds,
+             r->seeds == 1 ? "" : "s");
     ole_page *page;
     ole_status status = ole_run_output(path, study->train.out, "report.html", error);
     if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
     if (status != OLE_OK) return status;
     (study->kind == OLE_STUDY_TUNE ? add_tuned : add_sides)(page, study);
     snprintf(runs, sizeof runs, "%" PRId64 " of %" PRId64, r->ended, r->total);
-    if (r->ended < r->total) ole_page_headline(page, "runs", runs, "still at work, or interrupted");
+    if (r->ended < r->total) ole_page_headline(page, "runs", runs, "running or interrupted");
     ole_page_section(page, look->heading);
     if (figure->series_count > 0) ole_page_figure(page, figure, look->caption);
-    add_table(page, r);
+    add_table(page, study);
     status = ole_page_write(page, path, error);
     ole_page_free(page);
     return status;
@@ -350,7 +365,7 @@ ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
         if (status == OLE_OK) status = ole_figure_save(&figure, path, error);
         if (status == OLE_ERROR_UNSUPPORTED) status = OLE_OK; /* a build without cairo */
     }
-    if (status == OLE_OK) status = write_page(study, title, &figure, error);
+    if (status == OLE_OK) status = write_page(study, &figure, error);
     free_curve(&c);
     return status;
 }

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 const char *ole_study_kind_name(ole_study_kind kind) {
     static const char *const names[] = {"", "tune", "sweep", "compare"};
@@ -76,12 +75,12 @@ ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *er
     }
     if (best < 0 && blind)
         return ole_fail(error, OLE_ERROR_DATA,
-                        "there are no validation samples to choose lambda by: every class has too "
-                        "few for val_split %g; raise it, or add samples",
+                        "no validation samples to choose lambda with: every class has too few for "
+                        "val_split %g; raise it, or add samples",
                         study->train.val_split);
     if (best < 0)
         return ole_fail(error, OLE_ERROR_NUMERIC,
-                        "runs with every lambda diverged: lower lr, and start in another folder");
+                        "runs with every lambda diverged; lower lr, and start in another folder");
     *picked = best;
     return OLE_OK;
 }
@@ -104,25 +103,18 @@ static void put_error(ole_json *w, const char *name, ole_study_error e) {
 }
 
 static void put_run(ole_json *w, const ole_study_run *run) {
-    ole_json_open(w, NULL, '{');
-    ole_json_unsigned(w, "seed", run->seed);
-    ole_json_string(w, "folder", run->folder);
-    ole_json_string(w, "state", state_name(run->state));
-    ole_json_number(w, "validation_error", run->validation_error);
-    ole_json_number(w, "test_error", run->test_error);
-    ole_json_number(w, "knn1_error", run->knn1_error);
-    ole_json_number(w, "seconds", run->seconds);
-    ole_json_close(w);
+    ole_json_object(w, NULL, J("seed", run->seed), J("folder", run->folder),
+                    J("state", state_name(run->state)),
+                    J("validation_error", run->validation_error), J("test_error", run->test_error),
+                    J("knn1_error", run->knn1_error), J("seconds", run->seconds));
 }
 
 static void put_point(ole_json *w, const ole_study_result *r, int64_t number) {
     const ole_study_point *point = &r->points[number];
     ole_json_open(w, NULL, '{');
-    ole_json_string(w, "part", part_name(point->part));
-    ole_json_number(w, "lambda", point->lambda);
-    ole_json_number(w, "samples_per_class", point->samples > 0 ? (double)point->samples : NAN);
-    ole_json_integer(w, "finished", point->finished);
-    ole_json_integer(w, "diverged", point->diverged);
+    ole_json_put(w, J("part", part_name(point->part)), J("lambda", point->lambda),
+                 J("samples_per_class", point->samples > 0 ? (double)point->samples : NAN),
+                 J("finished", point->finished), J("diverged", point->diverged));
     put_error(w, "validation_error", point->validation);
     put_error(w, "test_error", point->test);
     put_error(w, "knn1_error", point->knn1);
@@ -133,7 +125,7 @@ static void put_point(ole_json *w, const ole_study_result *r, int64_t number) {
     ole_json_close(w);
 }
 
-/* The choice, and what it gives on the test set. */
+/* The choice, and its test error. */
 static void put_choice(ole_json *w, const ole_study_result *r) {
     const ole_study_point *picked = r->picked < 0 ? NULL : &r->points[r->picked];
     const ole_study_point *tested =
@@ -146,18 +138,11 @@ static void put_choice(ole_json *w, const ole_study_result *r) {
 
 static bool print_json(const ole_study *study, FILE *file) {
     const ole_study_result *r = &study->result;
-    ole_json w;
-    ole_json_init(&w, file, 2);
-    ole_json_open(&w, NULL, '{');
-    ole_json_string(&w, "study", ole_study_kind_name(study->kind));
-    ole_json_string(&w, "data", study->train.data);
-    ole_json_string(&w, "net", study->train.net);
-    ole_json_integer(&w, "epochs", study->train.epochs);
-    ole_json_integer(&w, "seeds", r->seeds);
-    ole_json_number(&w, "val_split", study->train.val_split);
-    ole_json_integer(&w, "runs", r->total);
-    ole_json_integer(&w, "ended", r->ended);
-    ole_json_bool(&w, "complete", r->ended == r->total);
+    ole_json w = ole_json_begin(file, 2, '{');
+    ole_json_put(&w, J("study", ole_study_kind_name(study->kind)), J("data", study->train.data),
+                 J("net", study->train.net), J("epochs", study->train.epochs), J("seeds", r->seeds),
+                 J("val_split", study->train.val_split), J("runs", r->total), J("ended", r->ended),
+                 J("complete", (bool)(r->ended == r->total)));
     if (study->kind == OLE_STUDY_TUNE) put_choice(&w, r);
     ole_json_open(&w, "points", '[');
     for (int64_t p = 0; p < r->point_count; p++)
@@ -170,9 +155,8 @@ static bool print_json(const ole_study *study, FILE *file) {
 /* ---- results.csv -------------------------------------------------------------------------- */
 
 /* A number, or nothing for NaN. */
-static void add_number(ole_text_table *table, double value) {
-    char text[OLE_OPTION_VALUE];
-    ole_text_table_add(table, "%s", isfinite(value) ? ole_option_number(value, text) : "");
+static const char *number_text(double value, char text[OLE_OPTION_VALUE]) {
+    return isfinite(value) ? ole_option_number(value, text) : "";
 }
 
 static bool print_csv(const ole_study *study, FILE *file) {
@@ -183,16 +167,14 @@ static bool print_csv(const ole_study *study, FILE *file) {
     ole_text_table table = {.columns = 10, .names = names};
     for (const ole_study_run *run = r->runs; run < r->runs + r->run_count; run++) {
         const ole_study_point *point = &r->points[run->point];
-        ole_text_table_add(&table, "%s", part_name(point->part));
-        add_number(&table, point->lambda);
-        add_number(&table, point->samples > 0 ? (double)point->samples : NAN);
-        ole_text_table_add(&table, "%" PRIu64, run->seed);
-        ole_text_table_add(&table, "%s", state_name(run->state));
-        add_number(&table, run->validation_error);
-        add_number(&table, run->test_error);
-        add_number(&table, run->knn1_error);
-        add_number(&table, run->seconds);
-        ole_text_table_add(&table, "%s", run->folder);
+        char text[6][OLE_OPTION_VALUE];
+        ole_text_table_row(
+            &table, "%s|%s|%s|%" PRIu64 "|%s|%s|%s|%s|%s|%s", part_name(point->part),
+            number_text(point->lambda, text[0]),
+            number_text(point->samples > 0 ? (double)point->samples : NAN, text[1]), run->seed,
+            state_name(run->state), number_text(run->validation_error, text[2]),
+            number_text(run->test_error, text[3]), number_text(run->knn1_error, text[4]),
+            number_text(run->seconds, text[5]), run->folder);
     }
     ole_text_table_print_csv(&table, file);
     ole_text_table_free(&table);
@@ -205,10 +187,7 @@ static ole_status write_file(const ole_study *study, const char *name,
                              bool (*print)(const ole_study *, FILE *), ole_error *error) {
     ole_memory_file memory;
     if (ole_memory_file_open(&memory)) memory.failed |= !print(study, memory.file);
-    char *text = ole_memory_file_close(&memory);
-    ole_status status = ole_run_put(study->train.out, name, text, memory.size, error);
-    free(text);
-    return status;
+    return ole_run_put_memory(study->train.out, name, &memory, error);
 }
 
 ole_status ole_study_write_results(const ole_study *study, ole_error *error) {

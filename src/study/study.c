@@ -53,8 +53,8 @@ static bool is_run(const ole_study_options *options) {
 
 /* ---- Beginning ---------------------------------------------------------------------------- */
 
-/* Chooses what depends on the data, reported once and not by each run.  To look at what has ended,
- * the data are not needed. */
+/* Chooses what depends on the data, reported once and not by each run.  Showing finished runs needs
+ * no data. */
 static ole_status choose_open(ole_study *study, ole_error *error) {
     ole_train_options chosen = study->train;
     chosen.message = is_run(study->given) && ole_study_leads(study) ? study->given->message : NULL;
@@ -129,7 +129,7 @@ static ole_status take_up(ole_study *study, int64_t first, ole_error *error) {
     return status;
 }
 
-/* Once the grid of a tuning has ended: chooses λ and adds the runs on all training data. */
+/* After the grid of ole_tune() has ended: chooses λ and adds the runs on all training data. */
 static ole_status choose(ole_study *study, ole_error *error) {
     ole_study_result *r = &study->result;
     int64_t first = r->run_count;

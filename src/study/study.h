@@ -1,9 +1,9 @@
 /*
- * src/study/study.h - a study at work: what its files share.
+ * src/study/study.h - a running study, shared by its files.
  *
- * plan.c says which runs there are and record.c what the folder was begun with; work.c trains them,
- * results.c and report.c write the results; study.c puts these together.  measures.h is for what is
- * measured afterwards.
+ * plan.c lists the runs, record.c keeps the options that the folder was started with, work.c trains
+ * the runs, results.c and report.c write the results, and study.c puts these together.  measures.h
+ * holds what is measured afterwards.
  */
 #ifndef OLE_SRC_STUDY_STUDY_H
 #define OLE_SRC_STUDY_STUDY_H
@@ -14,7 +14,7 @@
 #include "ranks/ranks.h"
 #include "report/page.h"
 
-/* What the points of a study are made of: ascending values, no two the same. */
+/* The values along one axis of a study's grid: ascending, no two equal. */
 typedef struct ole_values {
     const char *name; /* in study.json and in messages */
     double min, max;  /* allowed */
@@ -22,12 +22,12 @@ typedef struct ole_values {
     double *items;
 } ole_values;
 
-/* How far a run is, as a share of its epochs: now, and when this process started on it. */
+/* A run's progress, as a share of its epochs: now, and when this process started it. */
 typedef struct ole_run_share {
     double now, before;
 } ole_run_share;
 
-/* The latest messages of runs: other runs would only repeat them. */
+/* The latest messages of runs, which other runs must not repeat. */
 enum { OLE_SAID = 8 };
 typedef struct ole_said {
     int count;
@@ -48,7 +48,7 @@ typedef struct ole_study {
     bool planned;                        /* to look at: it need not have begun */
     int lock;                            /* on the folder, against other processes; -1: none yet */
     char weights[OLE_SHA256_DIGITS + 1]; /* the checksum of init_from; "": none, or looking */
-    char *data_name;                     /* what a recipe calls the data; NULL: their path counts */
+    char *data_name;                     /* a recipe's name for the data; NULL: their path counts */
 } ole_study;
 
 /* The rank that writes the study's files. */
@@ -72,22 +72,22 @@ ole_status ole_study_plan_retraining(ole_study *study, ole_error *error);
 /* The options of a run; out and resume are left to the caller. */
 ole_train_options ole_study_run_options(const ole_study *study, const ole_study_run *run);
 
-/* What a run costs, in units that are the same within the study. */
+/* The cost of a run, in units that are the same within the study. */
 double ole_study_cost(const ole_study *study, const ole_study_point *point);
 
 /* ---- record.c ----------------------------------------------------------------------------- */
 
-/* Fills the grid; a study that is in the folder already must be this one. Writes nothing. */
+/* Fills the grid; a study already in the folder must be this one. Writes nothing. */
 ole_status ole_record_open(ole_study *study, ole_error *error);
 
 /* Gives every rank the study of rank 0; all must have been given the same options. */
 ole_status ole_record_share(ole_study *study, ole_error *error);
 
-/* Makes and locks the folder and records what the study is. */
+/* Makes and locks the folder, and records the study. */
 ole_status ole_record_write(ole_study *study, ole_error *error);
 void ole_record_close(ole_study *study);
 
-/* How the run ended, from its folder; it stays waiting if it has not. */
+/* How the run ended, from its folder; it stays OLE_STUDY_WAITS if it has not. */
 ole_status ole_record_read_run(const ole_study *study, ole_study_run *run, ole_error *error);
 
 /* Records that the run diverged. */
@@ -101,7 +101,8 @@ ole_status ole_study_work(ole_study *study, ole_error *error);
 
 /* ---- estimate.c --------------------------------------------------------------------------- */
 
-/* What the waiting runs take here, one after the other; NaN: not known, with the reason. */
+/* The time of the waiting runs on this machine, one after the other; NaN: unknown, with the reason.
+ */
 double ole_study_seconds_left(const ole_study *study, double flops, bool (*stopped)(void),
                               ole_error *error);
 

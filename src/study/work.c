@@ -4,7 +4,6 @@
  */
 #include "base/clock.h"
 #include "base/error.h"
-#include "model/network.h"
 #include "study/study.h"
 #include "train/ranks/job_pool.h"
 #include "train/ranks/rank_resources.h"
@@ -78,7 +77,7 @@ static bool same_message(const char *a, const char *b) {
     }
 }
 
-/* An ole_train_message: passes on what no other run has reported. */
+/* An ole_train_message: forwards messages that no other run has sent. */
 static void pass_message(void *context, const char *text) {
     const job *j = context;
     ole_said *said = &j->study->said;

@@ -1,8 +1,7 @@
 /*
- * src/train/train.c - ole_train(): checks the options, fills in what was left to the data, and does
+ * src/train/train.c - ole_train(): checks the options, fills in what the data decide, and makes
  * one run or one per seed.
  */
-#include "base/error.h"
 #include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
 #include "train/run/train_once.h"
@@ -16,6 +15,8 @@ ole_status ole_train(const ole_train_options *options, ole_train_summary *summar
     if (options && options->model) *options->model = NULL;
     ole_status status = ole_train_options_check(options, &checked, error);
     status = ole_ranks_agree(checked.ranks, status, error);
+    ole_pretrained pretrained; /* options point into it */
+    if (status == OLE_OK) status = ole_train_expect(&checked, &pretrained, error);
     if (status == OLE_OK)
         status = ole_ranks_agree(checked.ranks, ole_train_choose(&checked, error), error);
     if (status == OLE_OK) status = ole_agree_on_options(&checked, error);

@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "base/sort.h"
 #include "linalg/panels.h"
 #include "tsne/tsne_kernels.h"
 
@@ -98,30 +99,8 @@ static bool farther(found a, found b) {
     return a.away > b.away || (a.away == b.away && a.row > b.row);
 }
 
-/* Brings the `count` nearest to the front, the farthest of them last (Hoare's selection). */
-static void select_nearest(found *item, int64_t items, int64_t count) {
-    int64_t low = 0, high = items - 1;
-    while (low < high) {
-        found pivot = item[low + (high - low) / 2];
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (farther(pivot, item[i]))
-                i++;
-            while (farther(item[j], pivot))
-                j--;
-            if (i > j) break;
-            found swap = item[i];
-            item[i++] = item[j];
-            item[j--] = swap;
-        }
-        if (count - 1 <= j)
-            high = j;
-        else if (count - 1 >= i)
-            low = i;
-        else
-            break;
-    }
-}
+#define NEARER(a, b) farther(b, a)
+OLE_DEFINE_SELECT(select_nearest, found, NEARER)
 
 static int by_distance(const void *x, const void *y) {
     const found *a = x, *b = y;

@@ -24,7 +24,7 @@ ole_status ole_features_check(const char *function, int64_t rows, int64_t dim, o
                               const void *features, int threads, ole_error *error) {
     if (!features) return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: features is NULL", function);
     if (dtype != OLE_F32 && dtype != OLE_F64)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: features are %s: give float32 or float64",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: features are %s; use float32 or float64",
                         function, ole_dtype_name(dtype));
     if (rows < 1 || dim < 1 || rows > INT32_MAX || dim > INT32_MAX)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
@@ -32,7 +32,7 @@ ole_status ole_features_check(const char *function, int64_t rows, int64_t dim, o
                         ": both sides must be 1 to 2^31 - 1",
                         function, rows, dim);
     if (threads < 1 || threads > MOST_THREADS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: threads is %d: give 1 to %d", function,
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: threads is %d; must be 1 to %d", function,
                         threads, MOST_THREADS);
     const ole_row_set set = {rows, dim, dtype, features, NULL};
     for (int64_t i = 0; i < rows; i++)
@@ -195,11 +195,10 @@ ole_status ole_pca_project(ole_pool *pool, int64_t rows, int64_t dim, const doub
     p.pad = ole_eigen_pad(p.side);
     ole_arena arena = {0};
     place(&p, &arena);
-    void *memory = ole_arena_allocate(arena.used);
+    void *memory = ole_arena_reserve(&arena);
     if (!memory)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory: the components need %.3g GiB",
                         (double)arena.used / 1073741824.0);
-    arena = (ole_arena){.base = memory};
     place(&p, &arena);
     form_covariance(&p);
     ole_status status = OLE_OK;
@@ -221,7 +220,7 @@ ole_status ole_pca(int64_t rows, int64_t dim, ole_dtype dtype, const void *featu
     if (!out) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_pca: out is NULL");
     if (components < 1 || components > ole_min(rows, dim))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_pca: components is %" PRId64 ": give 1 to %" PRId64, components,
+                        "ole_pca: components is %" PRId64 "; must be 1 to %" PRId64, components,
                         ole_min(rows, dim));
     double *centred = malloc((size_t)(rows * dim) * sizeof *centred);
     if (!centred) return ole_fail(error, OLE_ERROR_MEMORY, "ole_pca: out of memory");

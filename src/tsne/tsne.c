@@ -40,23 +40,23 @@ void ole_tsne_options_init_sized(ole_tsne_options *options, size_t struct_size) 
 static ole_status check_number(const char *name, double value, double least, double most,
                                ole_error *error) {
     if (value >= least && value <= most) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_tsne: %s is %g: give a number from %g to %g",
+    return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_tsne: %s is %g; must be a number from %g to %g",
                     name, value, least, most);
 }
 
 static ole_status check_perplexity(int64_t rows, double perplexity, ole_error *error) {
     if (rows < FEWEST_ROWS)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%" PRId64 " rows are too few for a map: at least %d are needed", rows,
+                        "%" PRId64 " rows are too few for a map, which needs at least %d", rows,
                         FEWEST_ROWS);
     double most = (double)(rows - 1) / 3.0;
     if (perplexity >= 1.0 && perplexity <= most) return OLE_OK;
     if (!(perplexity >= 1.0))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "a perplexity of %g is too small: give 1 or more", perplexity);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "a perplexity of %g is too small; use 1 or more",
+                        perplexity);
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "a perplexity of %g needs %.0f rows and there are %" PRId64
-                    ": give %.4g or less",
+                    "a perplexity of %g needs %.0f rows, but there are %" PRId64
+                    "; use %.4g or less",
                     perplexity, ceil(3.0 * perplexity + 1.0), rows, floor(most * 100.0) / 100.0);
 }
 
@@ -64,8 +64,7 @@ static ole_status check_start(int64_t rows, const double *start, ole_error *erro
     for (int64_t i = 0; start && i < 2 * rows; i++)
         if (!isfinite(start[i]) || fabs(start[i]) > 1e6)
             return ole_fail(error, OLE_ERROR_DATA,
-                            "start: row %" PRId64 " is %g: give numbers up to 1e6", i / 2,
-                            start[i]);
+                            "start: row %" PRId64 " is %g; use numbers up to 1e6", i / 2, start[i]);
     return OLE_OK;
 }
 
@@ -199,7 +198,7 @@ static ole_status descend(run *r, ole_error *error) {
         bool early = i < o->exaggerated;
         if (!ole_tsne_map_step(r->map, early ? o->exaggeration : 1.0, early ? 0.5 : 0.8, rate))
             return ole_fail(error, OLE_ERROR_NUMERIC,
-                            "the map diverges at iteration %d: lower the learning rate, now %g", i,
+                            "the map diverges at iteration %d; lower the learning rate, now %g", i,
                             rate);
     }
     return OLE_OK;
@@ -213,7 +212,7 @@ static ole_status make_map(run *r, double *map, double *kl, ole_error *error) {
     if (!r->stopped) report_map(r, r->o->iterations);
     double last = ole_tsne_map_kl(r->map);
     if (!isfinite(last))
-        return ole_fail(error, OLE_ERROR_NUMERIC, "the map diverges: lower the learning rate");
+        return ole_fail(error, OLE_ERROR_NUMERIC, "the map diverges; lower the learning rate");
     memcpy(map, ole_tsne_map_points(r->map), (size_t)(2 * r->rows) * sizeof *map);
     if (kl) *kl = last;
     return OLE_OK;

@@ -127,7 +127,7 @@ ole_status ole_tsne_map_create(ole_tsne_map **map, ole_pool *pool, const ole_aff
     m->pulls = parts(rows, ROWS_A_PULL);
     ole_arena arena = {0};
     place(m, &arena);
-    m->memory = ole_arena_allocate(arena.used);
+    m->memory = ole_arena_reserve(&arena);
     ole_status status = OLE_OK;
     if (!m->memory)
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a map of %" PRId64 " points",
@@ -138,7 +138,6 @@ ole_status ole_tsne_map_create(ole_tsne_map **map, ole_pool *pool, const ole_aff
         *map = NULL;
         return status;
     }
-    arena = (ole_arena){.base = m->memory};
     place(m, &arena);
     memcpy(m->y, start, (size_t)(2 * rows) * sizeof *m->y);
     memset(m->update, 0, (size_t)(2 * rows) * sizeof *m->update);

@@ -206,7 +206,8 @@ ole_status ole_tsne_kl(int64_t rows, int64_t dim, ole_dtype dtype, const void *f
     if (!kl) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_tsne_kl: kl is NULL");
     if (!(rows >= 2 && perplexity >= 1.0 && perplexity <= (double)(rows - 1)))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_tsne_kl: perplexity is %g with %" PRId64 " rows: give 1 to rows - 1",
+                        "ole_tsne_kl: perplexity is %g with %" PRId64
+                        " rows; must be 1 to rows - 1",
                         perplexity, rows);
     divergence v = {.perplexity = perplexity};
     ole_status status =
@@ -296,7 +297,7 @@ ole_status ole_trustworthiness(int64_t rows, int64_t dim, ole_dtype dtype, const
     if (neighbours < 1 || 2 * (int64_t)neighbours >= rows)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_trustworthiness: neighbours is %d with %" PRId64
-                        " rows: give 1 to less than half of the rows",
+                        " rows; must be 1 to less than half of the rows",
                         neighbours, rows);
     trust t = {.count = neighbours};
     ole_status status =

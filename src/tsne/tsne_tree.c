@@ -38,11 +38,10 @@ ole_status ole_tsne_forest_create(ole_tsne_forest *f, int64_t points, double the
     *f = (ole_tsne_forest){.tree = {.points = points, .theta = (float)theta}};
     ole_arena arena = {0};
     place(f, &arena);
-    f->memory = ole_arena_allocate(arena.used);
+    f->memory = ole_arena_reserve(&arena);
     if (!f->memory)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a tree of %" PRId64 " points",
                         points);
-    arena = (ole_arena){.base = f->memory};
     place(f, &arena);
     return OLE_OK;
 }

@@ -45,8 +45,8 @@ OLE_API ole_status ole_evaluate(ole_evaluation *result, ole_model *model, const 
                                 ole_split split, int threads, ole_error *error);
 
 /*
- * The same, with what ole_model_predict() makes of each sample in `predictions`, [count of the
- * split].  OLE_ERROR_UNSUPPORTED: the classifier was not trained.
+ * The same, with the prediction of each sample, as by ole_model_predict(), in `predictions`, [count
+ * of the split].  OLE_ERROR_UNSUPPORTED: the classifier was not trained.
  */
 OLE_API ole_status ole_evaluate_each(ole_evaluation *result, ole_prediction *predictions,
                                      ole_model *model, const ole_dataset *set, ole_split split,

@@ -20,6 +20,7 @@
 #ifndef OLE_TRAIN_MODEL_H
 #define OLE_TRAIN_MODEL_H
 
+#include "ole/novelty.h"
 #include "ole/train/data.h"
 
 #ifdef __cplusplus
@@ -31,28 +32,28 @@ extern "C" {
 typedef struct ole_model ole_model;
 
 /*
- * `path`: a .safetensors file or a run folder (its best model, or else its last).  `threads`: 0 for
- * all processors.
+ * `path`: a .safetensors file, a run folder (its best model, or else its last), or hf:OWNER/MODEL,
+ * a model on a hub (ole_model_fetch()).  `threads`: 0 for all processors.
  */
 OLE_API ole_status ole_model_load(ole_model **model, const char *path, int threads,
                                   ole_error *error);
 OLE_API void ole_model_free(ole_model *model);
 
 /*
- * How sure a model is that a sample belongs to one of its classes; larger is surer.  A threshold on
- * one of these scores defines what is unknown (ole/train/novelty.h).
+ * Writes the model to a safetensors file: to a temporary file next to `path`, then renamed.
+ * ole_model_load() reads it back with the same bits.
  */
-typedef enum ole_score {
-    OLE_SCORE_NONE = 0,
-    OLE_SCORE_SOFTMAX = 1,    /* the largest softmax score, as in the paper */
-    OLE_SCORE_CALIBRATED = 2, /* the same at the model's temperature: the score of predictions */
-    OLE_SCORE_RESIDUAL = 3,   /* share of the feature's energy in the nearest class's subspace */
-    OLE_SCORE_COSINE = 4,     /* of the feature with the mean direction of the nearest class */
-    OLE_SCORE_ENERGY = 5,     /* log-sum-exp of the logits */
-} ole_score;
+OLE_API ole_status ole_model_save(const ole_model *model, const char *path, ole_error *error);
 
-/* "softmax", "calibrated", ...; never NULL. */
-OLE_API const char *ole_score_name(ole_score score);
+/* How a stored threshold was found. */
+typedef enum ole_threshold_source {
+    OLE_THRESHOLD_UNSAID = 0,   /* there is none, or its source is not recorded */
+    OLE_THRESHOLD_HELD_OUT = 1, /* 95 % of the held-out samples reach it */
+    OLE_THRESHOLD_CROSS_FITTED =
+        2,                     /* 99 % of the training samples do, scored by classifiers that */
+                               /* were fitted without them to features that have seen them */
+    OLE_THRESHOLD_NOVELTY = 3, /* ole_novelty_store() has set it */
+} ole_threshold_source;
 
 typedef struct ole_model_info {
     const char *net;
@@ -60,11 +61,13 @@ typedef struct ole_model_info {
     int64_t features;
     int classes;
     const char *const *class_names;
-    double threshold;          /* samples that score less are unknown; 0: none stored */
+    double threshold;          /* samples that score less are unknown (ole/train/novelty.h) */
     ole_score threshold_score; /* the score it applies to; OLE_SCORE_NONE: none stored */
     double temperature;        /* divides the logits for the scores of predictions */
     bool classifier; /* false: trained with OLE_LOSS_OLE, which leaves the classifier at */
                      /* its initial weights: use features, not logits and scores */
+    ole_threshold_source threshold_from;
+    int64_t threshold_samples; /* it was found on; 0: not recorded */
 } ole_model_info;
 
 OLE_API const ole_model_info *ole_model_get_info(const ole_model *model);
@@ -141,6 +144,18 @@ OLE_API ole_status ole_model_read_npy(const ole_model *model, const char *path, 
  * For a model trained with `normalize` "auto": whether it was trained on these samples.
  */
 OLE_API bool ole_model_trained_on(const ole_model *model, const ole_dataset *set);
+
+/*
+ * The file of a model.  "hf:OWNER/MODEL" or "hf:OWNER/MODEL@REVISION" (a branch, tag or commit;
+ * default main) is the model.safetensors of a model hub at $HF_ENDPOINT (https://huggingface.co):
+ * it is downloaded into the cache unless the cache has the hub's version, resumed where an earlier
+ * call broke off, and compared with the sha256 that the hub gives.  If the hub does not answer, or
+ * HF_HUB_OFFLINE is set, the cached version serves.  Any other name is copied to `path` as it is.
+ * `options` may be NULL for the defaults; its folder replaces the cache, its source $HF_ENDPOINT;
+ * checksum and max_files are not used.
+ */
+OLE_API ole_status ole_model_fetch(const char *name, const ole_download_options *options,
+                                   char *path, size_t capacity, ole_error *error);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@
  *     ole_net_destroy(net);
  *
  * A network is a name ("vgg16", "resnet110", ...; ole_net_names() lists them) or a string such as
- * "C32-MP-C64-MP-C128-MP-C256-C256-MP"; docs/reference.md describes the notation.  The linear
+ * "C32-MP-C64-MP-C128-MP-C256-C256-MP"; docs/networks.md describes the notation.  The linear
  * classifier after the last token is implied.
  */
 #ifndef OLE_TRAIN_NET_H
@@ -61,7 +61,7 @@ OLE_API void ole_net_input(const char *net, int *channels, int *height, int *wid
 
 /*
  * The network that training uses by default for samples of this shape (vectors: D, 1, 1): a small
- * one, in notation or by name.  docs/reference.md has the table.
+ * one, in notation or by name.  docs/networks.md has the table.
  */
 OLE_API const char *ole_net_suggest(int channels, int height, int width);
 

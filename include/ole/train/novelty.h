@@ -21,8 +21,8 @@
  *         return puts(error.message), 1;
  *     ole_novelty_free(&n);
  *
- * Four parts of the data have four roles.  The known set's training split gives the subspaces and
- * mean directions of the classes; its validation split, on which the model was not trained, the
+ * Four parts of the data have four roles.  The scores of features are fitted on the known
+ * set's training split; its validation split, on which the model was not trained, the
  * temperature and the thresholds; its test split and the novel set only measure.  So a threshold
  * does not depend on the novel samples.
  *
@@ -36,6 +36,7 @@
 #define OLE_TRAIN_NOVELTY_H
 
 #include "ole/roc.h"
+#include "ole/train/embed.h"
 #include "ole/train/model.h"
 
 #ifdef __cplusplus
@@ -50,8 +51,9 @@ typedef struct ole_novelty_options {
     ole_split known_split; /* of the known set to measure on; default OLE_SPLIT_TEST */
     ole_split novel_split; /* of the novel set... */
     bool novel_all;        /* ...or all of it, as in the paper; default true */
+    bool choose;           /* choose a score without novel samples; default true */
     int threads;           /* default 1 */
-    ole_part_callback *callback; /* samples run through the model; NULL (default): none */
+    ole_part_callback *callback; /* progress of running the model; NULL (default): none */
     void *callback_context;
 } ole_novelty_options;
 
@@ -82,9 +84,30 @@ typedef struct ole_novelty_score {
     ole_roc roc;
     double *accuracy_at;   /* [roc.points]: accuracy at each threshold of the curve, % */
     double *known, *novel; /* [known_count] and [novel_count] scores */
+    ole_scorer *scorer;    /* that made them, fitted on the training features */
 } ole_novelty_score;
 
-enum { OLE_SCORES = 5 };
+/*
+ * Which score to use, decided without novel samples: the known classes are split into five groups;
+ * map and classifier are fitted without one group at a time, and that group plays the novel one.  A
+ * fifth of the known rows is held out of every fit, to stand for known samples.
+ */
+enum { OLE_NOVELTY_GROUPS = 5 };
+
+typedef struct ole_novelty_choice {
+    ole_score score;   /* with the highest mean AUROC; OLE_SCORE_NONE: nothing was chosen */
+    int groups;        /* 0: fewer than three classes, or none with two rows: the score is */
+                       /* OLE_SCORE_COSINE, by default */
+    bool map_refitted; /* false: the features had seen all classes, so that the AUROCs are too */
+                       /* high; only the classifier was fitted again */
+    int64_t rows;      /* used: at most 20,000, drawn at random */
+    int64_t held_out;  /* of these */
+    double auroc[OLE_SCORES][OLE_NOVELTY_GROUPS]; /* held-out known rows against the group's */
+    double mean[OLE_SCORES];                      /* over the groups; NaN without */
+    double threshold[OLE_SCORES]; /* keeps the requested share of the held-out rows, by a fit */
+                                  /* on all classes */
+    double temperature;           /* of that fit's logits */
+} ole_novelty_choice;
 
 typedef struct ole_novelty {
     bool interrupted; /* by the callback: the rest is empty then */
@@ -97,19 +120,59 @@ typedef struct ole_novelty {
     ole_novelty_score score[OLE_SCORES];    /* in the order of ole_score */
     int32_t *known_label, *known_predicted; /* [known_count] */
     int32_t *novel_label, *novel_predicted; /* [novel_count]; labels are the novel set's */
-    struct ole_novelty_directions *directions; /* private */
+    ole_novelty_choice choice;
 } ole_novelty;
 
 /*
  * `known` must have the model's classes, in its order, and a validation split; `novel` may have any
- * classes, or be NULL: then only thresholds and what they keep of the known samples are found, and
- * what is about novel samples is NaN or empty.  `options` may be NULL.  On failure, and when
+ * classes, or be NULL: then there are only thresholds and the known samples they keep, and results
+ * for novel samples are NaN or empty.  `options` may be NULL.  On failure, and when
  * interrupted, there is nothing to free.
  */
 OLE_API ole_status ole_novelty_measure(ole_novelty *result, ole_model *model,
                                        const ole_dataset *known, const ole_dataset *novel,
                                        const ole_novelty_options *options, ole_error *error);
 OLE_API void ole_novelty_free(ole_novelty *result);
+
+/*
+ * The same for features without a trained network: fits a map and a classifier to the known rows by
+ * ole_embed_fit() and measures on test rows.  Without test rows (NULL) a fifth of the known rows is
+ * held out for that, and the numbers are those of a fit without them; the model and the stored
+ * scorers are those of all rows either way.  `names` and `classes` are as in ole_embed_fit(), and
+ * test labels are among the known ones.  `novel` needs no labels; it may be NULL.  `embed` and
+ * `options` may be NULL; the splits in `options` are ignored.  The method OLE_EMBED_NONE measures
+ * the rows as they are, with a classifier of its own, and gives no model: `model` may be NULL.
+ */
+OLE_API ole_status ole_novelty_fit(ole_novelty *result, ole_model **model,
+                                   const ole_embedding *known, const char *const *names,
+                                   int64_t classes, const ole_embedding *test,
+                                   const ole_embedding *novel, const ole_embed_options *embed,
+                                   const ole_novelty_options *options, ole_error *error);
+
+/*
+ * Only chooses.  `embed` is how the map and classifier are fitted; NULL: the rows are features of a
+ * network that has seen all classes, and only a classifier is fitted again.  If the callback of
+ * `options` stops it: OLE_OK and OLE_SCORE_NONE.
+ */
+OLE_API ole_status ole_novelty_choose(ole_novelty_choice *choice, const ole_embedding *known,
+                                      const ole_embed_options *embed,
+                                      const ole_novelty_options *options, ole_error *error);
+
+/*
+ * Gives a model that ole_embed_fit() made of these rows, with these options (which may be NULL) and
+ * this summary, a score and its threshold, which ole_model_predict() applies and ole_model_save()
+ * writes with the evidence.  OLE_SCORE_NONE chooses the best of the scores that an ONNX file can
+ * have (softmax, calibrated, energy, residual, cosine), by six fits with the settings of the
+ * summary, of at most 20,000 rows.  Any other score takes a single fit.  Nothing is chosen for less
+ * than 5 classes, over 1,000, or none with two rows: choice.score is OLE_SCORE_NONE then, and the
+ * model as it was; likewise if the callback of `options` stops it.  The model needs a classifier.
+ */
+enum { OLE_NOVELTY_FEWEST_CLASSES = 5, OLE_NOVELTY_MOST_CLASSES = 1000 };
+
+OLE_API ole_status ole_novelty_attach(ole_novelty_choice *choice, ole_model *model,
+                                      const ole_embedding *known, const ole_embed_options *embed,
+                                      const ole_embed_summary *summary, ole_score score,
+                                      const ole_novelty_options *options, ole_error *error);
 
 /* The numbers of one score; NULL for OLE_SCORE_NONE. */
 OLE_API const ole_novelty_score *ole_novelty_get(const ole_novelty *result, ole_score score);

@@ -68,8 +68,10 @@ typedef struct ole_report_options ole_report_options; /* below */
  * Reads run folders, measures the features of their models on the test split (without one, on the
  * validation split; at most 10,000 samples, spread evenly) and writes the page `options->out`.  A
  * folder of several seeds stands for all its runs.  If a model or its data cannot be opened, the
- * page shows the rest of the run.  An existing page is replaced in one step.  On failure there is
- * nothing to free, and no page is written.
+ * page shows the rest of the run.  Instead of folders, one model's file, such as of
+ * ole_embed_fit(), is shown on `options->data`: its test part, or without one all samples.  An
+ * existing page is replaced in one step.  On failure there is nothing to free, and no page is
+ * written.
  */
 OLE_API ole_status ole_report_run(ole_report *report, const char *const *folders, int count,
                                   const ole_report_options *options, ole_error *error);
@@ -91,14 +93,18 @@ struct ole_report_options {
     const char *out;    /* the page; required */
     int maps;           /* t-SNE maps, of the first runs; 0: none; default OLE_REPORT_MAPS */
     int threads;        /* 0 (default): all processors */
-    const char *device; /* that runs the models: "auto" (default), "cpu", "cuda[:i]", "ref" */
+    const char *device; /* to run the models: "auto" (default), "cpu", "cuda[:i]", "ref" */
     ole_model *model;   /* of a single run: shown instead of the model in its folder; the caller */
                         /* keeps it; default NULL */
     ole_report_callback *callback; /* NULL (default): none */
     void *callback_context;
     bool curves_only; /* no model and no data are opened: the page has curves and options, in a */
                       /* few milliseconds, as for a run that still trains */
-    int refresh;      /* browsers load the page again after so many seconds; 0 (default): never */
+    int refresh;      /* browsers reload the page after this many seconds; 0 (default): never */
+    bool keep_full;   /* an error instead of a page where a run's model or data cannot be opened */
+                      /* and `out` is a page that shows features; default false */
+    const char *data; /* of a model's file: the data set to show it on, as in ole_dataset_open(); */
+                      /* NULL (default): the page has no features */
 };
 
 OLE_API void ole_report_options_init_sized(ole_report_options *options, size_t struct_size);

@@ -151,8 +151,7 @@ void ole_checksum_end(ole_checksum *sum, char text[OLE_SHA256_DIGITS + 1]) {
 
 ole_status ole_checksum_file(const char *path, int digits, char text[OLE_SHA256_DIGITS + 1],
                              ole_error *error) {
-    ole_quoted quoted;
-    ole_quote_string(&quoted, path);
+    const ole_quoted quoted = ole_quote_string(path);
     FILE *file = ole_fopen_regular(path);
     if (!file)
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot open: %s", quoted.text,

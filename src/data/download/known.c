@@ -136,9 +136,9 @@ const ole_known_dataset *ole_known_find(const char *name, size_t length, ole_err
     for (size_t i = 0; i < KNOWN; i++)
         if (strlen(known[i].name) == length && memcmp(known[i].name, name, length) == 0)
             return &known[i];
-    ole_quoted quoted;
-    ole_fail(error, OLE_ERROR_ARGUMENT, "%s: this is no known data set; 'ole data list' shows them",
-             ole_quote(&quoted, name, length));
+    ole_fail(error, OLE_ERROR_ARGUMENT,
+             "%s: unknown data set; 'ole data list' shows the known ones",
+             ole_quote(name, length).text);
     return NULL;
 }
 
@@ -169,7 +169,7 @@ ole_status ole_known_file_check(const char *folder, const ole_known_file *file,
     return OLE_OK;
 }
 
-/* Whether a packed file holds what is published, as where a distribution packed it again. */
+/* Whether a packed file has the published content, such as if a distribution repacked it. */
 static bool holds_published(const char *path, const ole_known_file *unpacked) {
     char bytes[1 << 15], text[OLE_SHA256_DIGITS + 1];
     ole_checksum sum;
@@ -197,8 +197,8 @@ static const ole_known_file *unpacked_file(const ole_known_dataset *set,
     return unpacked ? unpacked + (file - set->files) : NULL;
 }
 
-/* What is read in a file's place: an idx file may lie there unpacked, or with a dot in its name,
- * which `path` then has. */
+/* The file to read instead: an idx file may be unpacked, or have a dot in its name; `path` is then
+ * that name. */
 static ole_known_file find_read(const ole_known_file *file, const ole_known_file *unpacked,
                                 const char *folder, char path[OLE_PATH_ROOM]) {
     if (!unpacked) return *file;

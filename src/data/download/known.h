@@ -7,7 +7,7 @@
 /* The known data set of that name; NULL, with an error, if there is none. */
 const ole_known_dataset *ole_known_find(const char *name, size_t length, ole_error *error);
 
-/* Compares a file in a folder with what is published. */
+/* Compares a file in a folder with the published one. */
 ole_status ole_known_file_check(const char *folder, const ole_known_file *file,
                                 ole_file_check *check, ole_error *error);
 

@@ -23,8 +23,7 @@
 
 static ole_status fail_system(const char *path, const char *what, ole_error *error) {
     int number = errno;
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_IO, "%s: cannot %s: %s", ole_quote_string(&quoted, path), what,
+    return ole_fail(error, OLE_ERROR_IO, "%s: cannot %s: %s", ole_quote_string(path).text, what,
                     strerror(number));
 }
 
@@ -38,7 +37,7 @@ ole_status ole_make_folder(const char *folder, ole_error *error) {
         *at = '\0';
         struct stat about;
         bool there = mkdir(path, 0777) == 0 || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
-        if (!there) return fail_system(path, "make the folder", error);
+        if (!there) return fail_system(path, "create the folder", error);
         *at = end;
         if (!end) break;
     }
@@ -60,11 +59,10 @@ bool ole_is_archive(const char *name) {
 ole_status ole_unpack(const char *archive, const char *folder, const ole_known_file *only,
                       const ole_unpack_limits *limits, ole_error *error) {
     (void)folder, (void)only, (void)limits;
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "%s: this build cannot unpack archives: unpack it by hand, or install "
-                    "libarchive (libarchive-dev) and build again",
-                    ole_quote_string(&quoted, archive));
+                    "%s: this build cannot unpack archives; unpack it yourself, or install "
+                    "libarchive (libarchive-dev) and rebuild",
+                    ole_quote_string(archive).text);
 }
 
 #else
@@ -75,7 +73,7 @@ ole_status ole_unpack(const char *archive, const char *folder, const ole_known_f
 
 enum { BLOCK = 1 << 17 };
 
-/* What is being written, in the root: one at a time, as the root is locked. */
+/* The file being written, in the root: one at a time, as the root is locked. */
 static const char beside[] = ".ole-unpack.part";
 
 typedef struct unpacking {
@@ -97,12 +95,11 @@ typedef struct place {
 } place;
 
 static ole_status fail_archive(const unpacking *u, ole_error *error) {
-    ole_quoted quoted;
     const char *message = archive_error_string(u->archive);
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: after byte %lld: the archive is damaged (%s): get it again", u->name.text,
+                    "%s: damaged after byte %lld (%s); get the archive again", u->name.text,
                     (long long)archive_filter_bytes(u->archive, -1),
-                    ole_quote_string(&quoted, message ? message : "unknown error"));
+                    ole_quote_string(message ? message : "unknown error").text);
 }
 
 /* A relative name without "..", so that it stays inside the folder. */
@@ -115,7 +112,7 @@ static bool is_inside(const char *name) {
 
 /* ---- Where a file goes -------------------------------------------------------------------- */
 
-/* The name of an entry below the root; NULL when it is not wanted. */
+/* The name of an entry below the root; NULL if it is to be skipped. */
 static ole_status find_name(const unpacking *u, const char *full, const char **name,
                             ole_error *error) {
     *name = full;
@@ -126,10 +123,9 @@ static ole_status find_name(const unpacking *u, const char *full, const char **n
         return OLE_OK;
     }
     if (is_inside(full)) return OLE_OK;
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: its entry '%s' lies outside the folder: do not use this archive",
-                    u->name.text, ole_quote_string(&quoted, full));
+                    "%s: its entry '%s' points outside the folder; do not use this archive",
+                    u->name.text, ole_quote_string(full).text);
 }
 
 /* Whether an entry is a file, or a second name of one. */
@@ -140,18 +136,17 @@ static ole_status check_kind(const unpacking *u, struct archive_entry *entry, bo
     if (archive_entry_filetype(entry) == AE_IFDIR) return OLE_OK;
     if (!name)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: a name in it cannot be read: unpack the archive by hand",
+                        "%s: a file name in it cannot be read; unpack the archive yourself",
                         u->name.text);
     *file = archive_entry_filetype(entry) == AE_IFREG || archive_entry_hardlink(entry);
     if (*file || u->only) return OLE_OK;
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: its entry '%s' is no file but a symbolic link or a device, which are not "
-                    "unpacked: unpack the archive by hand",
-                    u->name.text, ole_quote_string(&quoted, name));
+                    "%s: its entry '%s' is a symbolic link or a device, not a file; unpack the "
+                    "archive yourself",
+                    u->name.text, ole_quote_string(name).text);
 }
 
-/* The next folder on the way to a file, made where it is missing; 0 or an errno, ELOOP for a link.
+/* The next folder of a file's path, created if it is missing; 0 or an errno, ELOOP for a link.
  */
 static int step_into(int *folder, const char *name) {
     if (!*name || strcmp(name, ".") == 0) return 0;
@@ -167,7 +162,7 @@ static int step_into(int *folder, const char *name) {
     return number;
 }
 
-/* Opens the folder that a file goes to; close it.  On an error it is closed. */
+/* Opens the folder of a file; close it.  On an error it is closed. */
 static ole_status open_place(const unpacking *u, const char *name, place *at, ole_error *error) {
     at->folder = -1;
     ole_status status = ole_join_path(at->path, u->folder, name, error);
@@ -185,20 +180,18 @@ static ole_status open_place(const unpacking *u, const char *name, place *at, ol
     if (at->folder >= 0) close(at->folder);
     at->folder = -1;
     errno = number;
-    ole_quoted quoted;
-    if (number != ELOOP) return fail_system(at->path, "make the folder", error);
+    if (number != ELOOP) return fail_system(at->path, "create the folder", error);
     return ole_fail(error, OLE_ERROR_IO,
-                    "%s: a symbolic link, through which %s is not unpacked: remove the link, or "
+                    "%s: a symbolic link, and %s is not unpacked through links; remove it, or "
                     "choose another folder",
-                    ole_quote_string(&quoted, at->path), u->name.text);
+                    ole_quote_string(at->path).text, u->name.text);
 }
 
 static ole_status fail_there(const unpacking *u, const place *at, ole_error *error) {
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_IO,
-                    "%s: is there already and differs from what %s holds: move it away, or choose "
-                    "another folder",
-                    ole_quote_string(&quoted, at->path), u->name.text);
+    return ole_fail(
+        error, OLE_ERROR_IO,
+        "%s: exists and differs from the one in %s; move it away, or choose another folder",
+        ole_quote_string(at->path).text, u->name.text);
 }
 
 /* ---- Files -------------------------------------------------------------------------------- */
@@ -213,7 +206,7 @@ static ole_status read_block(unpacking *u, char block[BLOCK], size_t *size, ole_
     if (u->bytes <= u->limits.bytes) return OLE_OK;
     return ole_fail(error, OLE_ERROR_IO,
                     "%s: unpacks to more than the limit of %g GB; raise it with --max-size (C: "
-                    "options.max_bytes) if it should",
+                    "options.max_bytes)",
                     u->name.text, (double)u->limits.bytes / 1e9);
 }
 
@@ -239,7 +232,7 @@ static ole_status compare_file(unpacking *u, const place *at, ole_error *error) 
     return same || status != OLE_OK ? status : fail_there(u, at, error);
 }
 
-/* Gives the file beside its name; nothing that has appeared there meanwhile is replaced. */
+/* Renames the temporary file; a file that has appeared meanwhile is not replaced. */
 static int publish(const unpacking *u, const place *at) {
     unsigned keep = u->only ? 0 : RENAME_NOREPLACE;
     if (renameat2(u->root, beside, at->folder, at->name, keep) == 0) return 0;
@@ -248,7 +241,7 @@ static int publish(const unpacking *u, const place *at) {
 }
 
 static ole_status write_file(unpacking *u, const place *at, ole_error *error) {
-    unlinkat(u->root, beside, 0); /* what a process that was killed left */
+    unlinkat(u->root, beside, 0); /* left by a process that was killed */
     int fd = openat(u->root, beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (!file) {
@@ -322,8 +315,8 @@ static ole_status unpack_all(unpacking *u, ole_error *error) {
         if (code < ARCHIVE_WARN) return fail_archive(u, error);
         if (++u->entries > u->limits.files)
             return ole_fail(error, OLE_ERROR_IO,
-                            "%s: holds more than the limit of %" PRId64 " files; raise it with "
-                            "--max-files (C: options.max_files) if it should",
+                            "%s: holds more files than the limit of %" PRId64
+                            "; raise it with --max-files (C: options.max_files)",
                             u->name.text, u->limits.files);
         bool file;
         ole_status status = check_kind(u, entry, &file, error);
@@ -331,21 +324,20 @@ static ole_status unpack_all(unpacking *u, ole_error *error) {
         if (status != OLE_OK) return status;
     }
     if (u->written > 0) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_FORMAT, "%s: the archive holds none of the files sought",
+    return ole_fail(error, OLE_ERROR_FORMAT, "%s: the archive holds none of the expected files",
                     u->name.text);
 }
 
-/* The folder that everything goes to, which two processes must not unpack into at once. */
+/* The destination folder, which two processes must not unpack into at once. */
 static ole_status open_root(unpacking *u, ole_error *error) {
     u->root = open(*u->folder ? u->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (u->root < 0) return fail_system(u->folder, "open", error);
     if (flock(u->root, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return OLE_OK;
     close(u->root);
-    ole_quoted quoted;
-    return ole_fail(error, OLE_ERROR_IO,
-                    "%s: another process is unpacking into this folder: wait for that, then call "
-                    "again",
-                    ole_quote_string(&quoted, u->folder));
+    return ole_fail(
+        error, OLE_ERROR_IO,
+        "%s: another process is unpacking into this folder; wait for it to finish, then try again",
+        ole_quote_string(u->folder).text);
 }
 
 ole_status ole_unpack(const char *archive, const char *folder, const ole_known_file *only,
@@ -353,7 +345,7 @@ ole_status ole_unpack(const char *archive, const char *folder, const ole_known_f
     unpacking u = {.folder = folder,
                    .only = only,
                    .limits = limits ? *limits : (ole_unpack_limits){INT64_MAX, INT64_MAX}};
-    ole_quote_string(&u.name, archive);
+    u.name = ole_quote_string(archive);
     ole_status status = open_root(&u, error);
     if (status != OLE_OK) return status;
     u.archive = archive_read_new();

@@ -38,8 +38,8 @@ static ole_status read_file(ole_stream *stream, int number, ole_source *source, 
     int64_t coarse = source->classes == 100, record = coarse + 1 + PIXELS, first = source->count;
     if (stream->size == 0 || stream->size % record != 0)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: has %" PRId64 " bytes, not a multiple of %" PRId64
-                        ": it is cut off at its end or no CIFAR file, get it again",
+                        "%s: %" PRId64 " bytes, not a multiple of %" PRId64
+                        ": truncated, or not a CIFAR file; get it again",
                         stream->name.text, stream->size, record);
     ole_status status = ole_source_grow(source, stream->size / record, error);
     for (int64_t i = first; status == OLE_OK && i < source->count; i++) {

@@ -28,7 +28,7 @@ static ole_status read_digits(const char *path, const ole_dataset_options *optio
     (void)options;
     if (path)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "digits: they are inside the library and take no path");
+                        "digits: they are part of the library and take no path");
     source->channels = 1;
     source->height = source->width = SIDE;
     source->test_share = 0.3;

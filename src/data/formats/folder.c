@@ -1,5 +1,5 @@
 /*
- * src/data/formats/folder.c - a folder of images: one sub-folder per class, named after it.
+ * src/data/formats/folder.c - a folder of images: one subfolder per class, named after it.
  *
  *     photos/cat/1.png  photos/dog/a.jpg ...
  *     photos/train/cat/1.png  photos/test/cat/2.png ...     (with a test part of its own)
@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/quote.h"
 #include "data/find.h"
+#include "data/formats/landmarks.h"
 #include "data/images/image.h"
 
 #include <dirent.h>
@@ -24,7 +25,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_CLASSES = 1 << 20 };
+enum {
+    MAX_CLASSES = 1 << 20,
+    BESIDE = -1, /* the label of images that lie beside the class folders */
+};
 
 /* ---- Lists of files ------------------------------------------------------------------------- */
 
@@ -36,8 +40,8 @@ typedef struct entry {
 typedef struct file_list {
     entry *entries;
     int64_t count, capacity;
-    int64_t train_count; /* images of the training part, which come first */
-    int64_t passed_over; /* what is no image in a class, images beside the classes */
+    int64_t train_count;      /* images of the training part, which come first */
+    struct file_list *others; /* gets other files in class folders, images outside them; or NULL */
 } file_list;
 
 typedef bool entry_test(const char *folder, const char *name);
@@ -82,27 +86,30 @@ static bool is_image(const char *folder, const char *name) {
     return ole_image_has_name(name) && !is_folder(folder, name);
 }
 
-/* Adds the entries of a folder that `wanted` accepts, sorted, and counts the others; hidden ones
- * are neither. */
+static void sort_from(file_list *list, int64_t first) {
+    if (list->count > first)
+        qsort(list->entries + first, (size_t)(list->count - first), sizeof(entry), by_path);
+}
+
+/* Adds the entries of a folder that `wanted` accepts, sorted, and the others to its `others`;
+ * hidden ones to neither. */
 static ole_status list_folder(const char *folder, entry_test *wanted, int32_t label,
                               file_list *list, ole_error *error) {
-    ole_quoted quoted;
     DIR *dir = opendir(folder);
     if (!dir)
         return ole_fail(error, OLE_ERROR_IO, "%s: cannot open the folder: %s",
-                        ole_quote_string(&quoted, folder), strerror(errno));
+                        ole_quote_string(folder).text, strerror(errno));
     ole_status status = OLE_OK;
-    int64_t first = list->count;
+    file_list *others = list->others;
+    int64_t first = list->count, first_other = others ? others->count : 0;
     for (struct dirent *found; status == OLE_OK && (found = readdir(dir));) {
         if (found->d_name[0] == '.') continue;
-        if (wanted(folder, found->d_name))
-            status = add_entry(list, folder, found->d_name, label, error);
-        else
-            list->passed_over++;
+        file_list *to = wanted(folder, found->d_name) ? list : others;
+        if (to) status = add_entry(to, folder, found->d_name, label, error);
     }
     closedir(dir);
-    if (list->count > first)
-        qsort(list->entries + first, (size_t)(list->count - first), sizeof(entry), by_path);
+    sort_from(list, first);
+    if (others) sort_from(others, first_other);
     return status;
 }
 
@@ -139,7 +146,7 @@ static bool has_recipe(const char *folder, const char *name) {
     return ole_join_path(path, folder, name, NULL) == OLE_OK && has_file(path, "config.yaml");
 }
 
-/* A run of training or a study that lies among the classes, or a folder of such. */
+/* A run or study folder among the classes, or a folder of these. */
 static bool is_run(const char *folder, const char *apart) {
     bool recipe = has_file(folder, "config.yaml");
     if (recipe && (has_file(folder, "metrics.jsonl") || has_file(folder, "study.json")))
@@ -174,17 +181,15 @@ static ole_status list_class(const entry *class, int label, file_list *files, ol
     int64_t before = files->count;
     ole_status status = list_folder(class->path, is_image, label, files, error);
     if (status != OLE_OK || files->count > before) return status;
-    ole_quoted quoted;
-    ole_quote_string(&quoted, class->path);
+    const ole_quoted quoted = ole_quote_string(class->path);
     if (count_entries(class->path, is_folder, 1) > 0)
         return ole_fail(error, OLE_ERROR_DATA,
-                        "%s: a class of folders, without images: name the folder right above the "
-                        "classes, or one with train/CLASS and test/CLASS in it",
+                        "%s: this class folder holds folders, not images; name the folder right "
+                        "above the classes, or one that holds train/CLASS and test/CLASS",
                         quoted.text);
     return ole_fail(error, OLE_ERROR_DATA,
-                    "%s: there are no images in this class: add png, jpeg, webp, bmp, tiff, pgm or "
-                    "ppm files, or "
-                    "remove the folder",
+                    "%s: no images in this class; add png, jpeg, webp, bmp, tiff, pgm or ppm "
+                    "files, or remove the folder",
                     quoted.text);
 }
 
@@ -194,42 +199,39 @@ static ole_status list_part(const char *folder, const file_list *classes, const 
     ole_status status = OLE_OK;
     for (int64_t i = 0; status == OLE_OK && i < classes->count; i++) {
         const entry *class = &classes->entries[i];
-        ole_quoted quoted;
         int label = 0;
         while (label < known->count && strcmp(name_of(&known->entries[label]), name_of(class)) != 0)
             label++;
         if (label == known->count)
-            return ole_fail(error, OLE_ERROR_DATA,
-                            "%s: this class has no folder of images to train on",
-                            ole_quote_string(&quoted, class->path));
+            return ole_fail(error, OLE_ERROR_DATA, "%s: this class has no training folder",
+                            ole_quote_string(class->path).text);
         status = list_class(class, label, files, error);
     }
-    if (status == OLE_OK) files->passed_over += count_entries(folder, is_image, INT64_MAX);
+    if (status == OLE_OK && files->others)
+        status = list_folder(folder, is_image, BESIDE, files->others, error);
     return status;
 }
 
 static ole_status name_classes(const char *folder, const file_list *classes, ole_source *source,
                                ole_error *error) {
-    ole_quoted quoted;
     if (classes->count == 0 || classes->count > MAX_CLASSES)
         return ole_fail(error, OLE_ERROR_DATA,
-                        "%s: has %" PRId64 " sub-folders; it needs one for each class, with the "
-                        "images in it",
-                        ole_quote_string(&quoted, folder), classes->count);
+                        "%s: %" PRId64 " subfolders; classification needs one per class, at least "
+                        "two, with the images inside",
+                        ole_quote_string(folder).text, classes->count);
     ole_status status = ole_source_set_classes(source, (int)classes->count, error);
     for (int c = 0; status == OLE_OK && c < source->classes; c++)
         status = ole_source_name_class(source, c, name_of(&classes->entries[c]), error);
     return status;
 }
 
-/* A test part with nothing to test on is a mistake: the training images are not what was meant. */
+/* An empty test folder is a mistake: testing on the training images is not what was meant. */
 static ole_status check_test(const char *folder, int64_t images, ole_error *error) {
-    ole_quoted quoted;
     if (images > 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_DATA,
-                    "%s: has no image that can be read: put the test images there, a sub-folder a "
-                    "class, or remove the folder and a share of those to train on is held out",
-                    ole_quote_string(&quoted, folder));
+                    "%s: no readable images; put the test images there, one subfolder per class, "
+                    "or remove it and a share of the training images is held out",
+                    ole_quote_string(folder).text);
 }
 
 /* root/CLASS/..., or root/train/CLASS/... and root/test/CLASS/... */
@@ -237,7 +239,7 @@ static ole_status list_files(const char *root, const char *apart, ole_source *so
                              file_list *files, ole_error *error) {
     if (!root || !*root)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "folder: give the folder too, as in folder:photos");
+                        "folder: the path is missing, as in folder:photos");
     bool parts = is_folder(root, "train") && is_folder(root, "test");
     char train[OLE_PATH_ROOM], test[OLE_PATH_ROOM];
     file_list classes = {0}, test_classes = {0};
@@ -301,6 +303,7 @@ ole_status ole_probe_folder(const char *path, const char *apart, ole_probe *prob
         status = sides ? read_headers(&files, sides, probe, error)
                        : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for image sizes");
     probe->has_test = source.has_test;
+    probe->classes = source.classes;
     free(sides);
     ole_source_free(&source);
     free_list(&files);
@@ -321,6 +324,9 @@ typedef struct decoding {
     ole_source *source;
     int64_t first;   /* the image that gave the shape */
     decoded *images; /* [files] */
+    size_t folder;   /* length of the folder's path, which all files begin with, and its slash */
+    ole_landmarks landmarks; /* none unless `aligns` */
+    bool aligns;
 } decoding;
 
 /* Image i into its place. */
@@ -332,6 +338,18 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
     if (status != OLE_OK) return status;
     d->images[i].height = image.height;
     d->images[i].width = image.width;
+    if (d->aligns) {
+        ole_similarity to_source;
+        status = ole_landmarks_fit(&d->landmarks, path + d->folder, source->height, source->width,
+                                   &to_source, error);
+        if (status == OLE_OK)
+            status =
+                ole_image_align(&image, &to_source, source->height, source->width, source->channels,
+                                source->bytes + (size_t)i * (size_t)ole_source_sample_size(source));
+        if (status == OLE_ERROR_MEMORY) ole_fail(error, status, "out of memory for an image");
+        ole_image_free(&image);
+        return status;
+    }
     bool same = image.width == source->width && image.height == source->height;
     if (same || d->options->resize > 0) {
         size_t one = (size_t)ole_source_sample_size(source);
@@ -339,12 +357,11 @@ static ole_status decode_image(const decoding *d, int64_t i, ole_error *error) {
                                source->bytes + (size_t)i * one);
         if (status != OLE_OK) ole_fail(error, status, "out of memory for an image");
     } else {
-        ole_quoted quoted, other;
         status = ole_fail(error, OLE_ERROR_DATA,
-                          "%s: is %dx%d pixels, %s is %dx%d: give one size for all "
+                          "%s: is %dx%d pixels, %s is %dx%d; scale all to one size "
                           "(--resize N, or options.resize)",
-                          ole_quote_string(&quoted, path), image.width, image.height,
-                          ole_quote_string(&other, d->files->entries[d->first].path), source->width,
+                          ole_quote_string(path).text, image.width, image.height,
+                          ole_quote_string(d->files->entries[d->first].path).text, source->width,
                           source->height);
     }
     ole_image_free(&image);
@@ -393,13 +410,26 @@ static void widen(ole_image_sizes *sizes, const decoded *image) {
 /* Calls the callback of the options; the message begins with the path, the reason does not. */
 static void report_bad(const decoding *d, int64_t i) {
     if (!d->options->bad_image) return;
-    ole_quoted quoted;
     const char *path = d->files->entries[i].path, *reason = d->images[i].message;
-    size_t length = strlen(ole_quote_string(&quoted, path));
+    const ole_quoted quoted = ole_quote_string(path);
+    size_t length = strlen(quoted.text);
     if (!reason) reason = "out of memory";
     if (strncmp(reason, quoted.text, length) == 0 && strncmp(reason + length, ": ", 2) == 0)
         reason += length + 2;
     d->options->bad_image(d->options->bad_image_context, path, reason);
+}
+
+/* Calls the callback of the options for skipped files, and counts them. */
+static void report_passed_over(const decoding *d) {
+    const file_list *others = d->files->others;
+    d->source->passed_over = others->count;
+    for (int64_t i = 0; d->options->passed_over && i < others->count; i++) {
+        const entry *other = &others->entries[i];
+        const char *reason = other->label == BESIDE       ? "not in a class folder"
+                             : is_folder(other->path, "") ? "a folder in a class folder"
+                                                          : "its name is not that of an image";
+        d->options->passed_over(d->options->bad_image_context, other->path, reason);
+    }
 }
 
 /* The error of image i, and what to do about bad ones. */
@@ -442,7 +472,6 @@ static ole_status keep_good(decoding *d, ole_error *error) {
     }
     source->count = source->file_count = kept;
     source->skipped = bad;
-    source->passed_over = d->files->passed_over;
     if (failed >= 0) return fail_image(d, failed, bad, false, error);
     return kept > 0 ? OLE_OK : fail_image(d, first_bad, bad, true, error);
 }
@@ -472,17 +501,24 @@ static ole_status decode_all(decoding *d, ole_error *error) {
 
 ole_status ole_read_folder(const char *path, const ole_dataset_options *options, ole_source *source,
                            ole_error *error) {
-    file_list files = {0};
+    file_list others = {0}, files = {.others = &others};
     ole_status status = list_files(path, options->apart, source, &files, error);
     decoding d = {.options = options, .files = &files, .source = source};
+    if (status == OLE_OK) report_passed_over(&d);
+    if (status == OLE_OK) d.folder = strlen(path) + (path[strlen(path) - 1] != '/');
+    d.aligns = options->align && *options->align;
+    if (status == OLE_OK && d.aligns)
+        status = ole_landmarks_read(&d.landmarks, path, options->align, error);
     if (status == OLE_OK) status = decode_all(&d, error);
+    ole_landmarks_free(&d.landmarks);
     if (status == OLE_OK && source->has_test) { /* what --skip-bad has left of it */
         char test[OLE_PATH_ROOM];
         status = ole_join_path(test, path, "test", error);
         if (status == OLE_OK) status = check_test(test, source->count - source->train_count, error);
     }
-    if (status == OLE_OK) source->folder_length = strlen(path) + (path[strlen(path) - 1] != '/');
+    if (status == OLE_OK) source->folder_length = d.folder;
     source->test_share = options->test_share;
+    free_list(&others);
     free_list(&files);
     return status;
 }

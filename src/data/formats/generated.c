@@ -1,7 +1,6 @@
 /* src/data/formats/generated.c - random samples where a reader would put those of a file. */
 #include "data/formats/generated.h"
 
-#include "base/error.h"
 #include "base/philox.h"
 #include "data/dataset.h"
 

@@ -20,7 +20,7 @@ static uint32_t big_endian(const uint8_t *at) {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Reads magic and sizes, and checks that the elements can be there at all. */
+/* Reads magic and sizes, and checks that the file can hold the elements. */
 static ole_status read_header(ole_stream *stream, uint32_t magic, int dims, uint32_t *size,
                               ole_error *error) {
     uint8_t header[16];
@@ -30,7 +30,7 @@ static ole_status read_header(ole_stream *stream, uint32_t magic, int dims, uint
     if (big_endian(header) != magic)
         return ole_fail(
             error, OLE_ERROR_FORMAT,
-            "%s: begins with 0x%08" PRIx32 ", not 0x%08" PRIx32 ": it is no idx file of %s",
+            "%s: begins with 0x%08" PRIx32 ", not 0x%08" PRIx32 ": not an idx file of %s",
             stream->name.text, big_endian(header), magic, dims == 3 ? "images" : "labels");
     uint64_t bytes = 1;
     for (int i = 0; i < dims; i++) {
@@ -39,8 +39,8 @@ static ole_status read_header(ole_stream *stream, uint32_t magic, int dims, uint
         if (!wrong) wrong = __builtin_mul_overflow(bytes, (uint64_t)size[i], &bytes);
         if (wrong || bytes > (uint64_t)stream->room)
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: byte %d says %" PRIu32 ", more than the file has or less than "
-                            "can be: it is damaged, get it again",
+                            "%s: byte %d: %" PRIu32
+                            " does not fit the file, which is damaged; get it again",
                             stream->name.text, 4 + 4 * i, size[i]);
     }
     return OLE_OK;
@@ -53,7 +53,7 @@ static ole_status read_images(ole_stream *stream, ole_source *source, ole_error 
     int height = (int)size[1], width = (int)size[2];
     if (source->count > 0 && (height != source->height || width != source->width))
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: byte 8: the images are %dx%d, those to train on %dx%d",
+                        "%s: byte 8: images of %dx%d, but the training images are %dx%d",
                         stream->name.text, height, width, source->height, source->width);
     source->height = height;
     source->width = width;

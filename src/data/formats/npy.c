@@ -8,6 +8,7 @@
  */
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/sort.h"
 #include "data/find.h"
 #include "formats/input.h"
 
@@ -37,12 +38,12 @@ static ole_status find_layout(const ole_npy_header *h, const char *name, layout 
     for (int i = 1; i < h->ndim; i++)
         if (h->shape[i] > MAX_DIM)
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: dimension %d is %" PRId64 ": at most %d are taken", name, i,
+                            "%s: dimension %d is %" PRId64 "; the limit is %d", name, i,
                             h->shape[i], MAX_DIM);
     for (int i = 0; i < h->ndim; i++)
         if (h->shape[i] < 1)
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: dimension %d is %" PRId64 ": there are no samples", name, i,
+                            "%s: dimension %d is %" PRId64 ", so there are no samples", name, i,
                             h->shape[i]);
     l->count = h->shape[0];
     const int64_t *s = h->shape;
@@ -82,10 +83,10 @@ static ole_status check_layout(const ole_npy_header *h, const char *name, const 
     if (source->count == 0) return OLE_OK;
     if (l->channels != source->channels || l->height != source->height ||
         l->width != source->width || bytes == source->floating)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: %dx%dx%d %s, but those to train on are %dx%dx%d %s", name, l->channels,
-                        l->height, l->width, bytes ? "bytes" : "floats", source->channels,
-                        source->height, source->width, source->floating ? "floats" : "bytes");
+        return ole_fail(
+            error, OLE_ERROR_FORMAT, "%s: %dx%dx%d %s, but the training samples are %dx%dx%d %s",
+            name, l->channels, l->height, l->width, bytes ? "bytes" : "floats", source->channels,
+            source->height, source->width, source->floating ? "floats" : "bytes");
     return OLE_OK;
 }
 
@@ -112,15 +113,15 @@ static ole_status check_finite(const float *samples, const layout *l, const char
     for (int64_t i = 0; i < l->count * one; i++)
         if (!isfinite(samples[i]))
             return ole_fail(error, OLE_ERROR_DATA,
-                            "%s: row %" PRId64 " holds NaN or Inf: look at what produced it", name,
+                            "%s: row %" PRId64 " holds NaN or Inf; check what produced it", name,
                             i / one);
     return OLE_OK;
 }
 
 ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source *source,
                                 ole_error *error) {
-    ole_quoted quoted;
-    const char *name = ole_quote_string(&quoted, path);
+    const ole_quoted quoted = ole_quote_string(path);
+    const char *name = quoted.text;
     ole_npy *array;
     ole_status status = ole_features_open(&array, path, labels, error);
     if (status != OLE_OK) return status;
@@ -151,25 +152,19 @@ ole_status ole_read_npy_samples(const char *path, const char *labels, ole_source
 
 /* ---- Labels ------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The different labels, ascending, as the source's classes; *values is their table. */
 static ole_status make_classes(const ole_labels *labels, ole_source *source, int64_t **values,
                                ole_error *error) {
     if (!labels->values) return ole_fail(error, OLE_ERROR_DATA, "there are no labels");
-    int64_t *sorted = malloc((size_t)labels->count * sizeof *sorted), distinct = 0;
+    int64_t *sorted = malloc((size_t)labels->count * sizeof *sorted);
     if (!sorted) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the labels");
     *values = sorted;
     memcpy(sorted, labels->values, (size_t)labels->count * sizeof *sorted);
-    qsort(sorted, (size_t)labels->count, sizeof *sorted, compare);
-    for (int64_t i = 0; i < labels->count; i++)
-        if (i == 0 || sorted[i] != sorted[i - 1]) sorted[distinct++] = sorted[i];
+    int64_t distinct = ole_distinct(sorted, labels->count);
     if (distinct > MAX_CLASSES)
-        return ole_fail(error, OLE_ERROR_DATA, "%" PRId64 " different labels: at most %d classes",
-                        distinct, MAX_CLASSES);
+        return ole_fail(error, OLE_ERROR_DATA,
+                        "%" PRId64 " different labels; the limit is %d classes", distinct,
+                        MAX_CLASSES);
     ole_status status = ole_source_set_classes(source, (int)distinct, error);
     for (int64_t i = 0; status == OLE_OK && i < distinct; i++) {
         char number[24];
@@ -183,20 +178,20 @@ static ole_status make_classes(const ole_labels *labels, ole_source *source, int
 /* Class numbers of the labels into the source, from sample `first` on. */
 static ole_status number_labels(const ole_labels *labels, const int64_t *values, const char *path,
                                 int64_t first, ole_source *source, ole_error *error) {
-    ole_quoted quoted, word;
-    const char *name = ole_quote_string(&quoted, path);
+    const ole_quoted quoted = ole_quote_string(path);
+    const char *name = quoted.text;
     for (int64_t i = 0; i < labels->count; i++) {
         int64_t label = labels->values[i];
         if (label < 0)
             return ole_fail(error, OLE_ERROR_DATA,
-                            "%s: label %" PRId64 " is %" PRId64 ": labels are 0 or more", name, i,
-                            label);
+                            "%s: label %" PRId64 " is %" PRId64 "; labels must be 0 or more", name,
+                            i, label);
         const int64_t *found =
-            bsearch(&label, values, (size_t)source->classes, sizeof *values, compare);
+            bsearch(&label, values, (size_t)source->classes, sizeof *values, ole_by_rising_integer);
         if (!found && labels->names)
             return ole_fail(error, OLE_ERROR_DATA,
                             "%s: label %" PRId64 " is '%s', a class without training samples", name,
-                            i, ole_quote_string(&word, labels->names[label]));
+                            i, ole_quote_string(labels->names[label]).text);
         if (!found)
             return ole_fail(error, OLE_ERROR_DATA,
                             "%s: label %" PRId64 " is %" PRId64
@@ -209,7 +204,7 @@ static ole_status number_labels(const ole_labels *labels, const int64_t *values,
 
 /* ---- Both --------------------------------------------------------------------------------- */
 
-/* Cuts "a,b" or "a,b,c,d" into its names; returns how many there are, 0 when that is wrong. */
+/* Cuts "a,b" or "a,b,c,d" into its names; returns their number, 0 if it is wrong. */
 static int cut_paths(char *text, const char *paths[4]) {
     int count = 0;
     for (char *at = text; at; count++) {
@@ -224,7 +219,7 @@ static int cut_paths(char *text, const char *paths[4]) {
 
 static ole_status fail_paths(ole_error *error) {
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "npy: give two or four files, as in npy:X.npy,y.npy or "
+                    "npy: name two or four files, as in npy:X.npy,y.npy or "
                     "npy:X.npy,y.npy,Xtest.npy,ytest.npy");
 }
 
@@ -256,7 +251,6 @@ static ole_status read_parts(const char *const *paths, int count, ole_source *so
 
 ole_status ole_probe_npy(const char *path, const char *apart, ole_probe *probe, ole_error *error) {
     (void)apart;
-    ole_quoted quoted;
     char *text = strdup(path ? path : "");
     if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     const char *paths[4];
@@ -266,8 +260,7 @@ ole_status ole_probe_npy(const char *path, const char *apart, ole_probe *probe, 
     ole_status status = count ? OLE_OK : fail_paths(error);
     if (status == OLE_OK) status = ole_features_open(&array, paths[0], paths[1], error);
     if (status == OLE_OK)
-        status =
-            find_layout(ole_npy_get_header(array), ole_quote_string(&quoted, paths[0]), &l, error);
+        status = find_layout(ole_npy_get_header(array), ole_quote_string(paths[0]).text, &l, error);
     *probe = (ole_probe){.channels = l.channels,
                          .height = l.height,
                          .width = l.width,

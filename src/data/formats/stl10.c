@@ -17,10 +17,11 @@ static const char *const names[CLASSES] = {"airplane", "bird",  "car",    "cat",
 
 static ole_status read_images(ole_stream *stream, ole_source *source, ole_error *error) {
     if (stream->size == 0 || stream->size % PIXELS != 0)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: has %" PRId64 " bytes, not a multiple of %d: it is cut off at its end "
-                        "or no file of STL-10 images, get it again",
-                        stream->name.text, stream->size, PIXELS);
+        return ole_fail(
+            error, OLE_ERROR_FORMAT,
+            "%s: %" PRId64
+            " bytes, not a multiple of %d: truncated, or not a file of STL-10 images; get it again",
+            stream->name.text, stream->size, PIXELS);
     int64_t first = source->count;
     ole_status status = ole_source_grow(source, stream->size / PIXELS, error);
     for (int64_t i = first; status == OLE_OK && i < source->count; i++) {
@@ -35,8 +36,8 @@ static ole_status read_labels(ole_stream *stream, ole_source *source, ole_error 
     int64_t first = source->train_count, count = source->count - first;
     if (stream->size != count)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: has %" PRId64 " bytes, one a label, but there are %" PRId64
-                        " images: get both files again",
+                        "%s: %" PRId64 " bytes, one per label, but there are %" PRId64
+                        " images; get both files again",
                         stream->name.text, stream->size, count);
     ole_status status = OLE_OK;
     for (int64_t i = first; status == OLE_OK && i < source->count; i++)

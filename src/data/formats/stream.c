@@ -29,7 +29,7 @@ int64_t ole_unpack_room(int64_t size) {
     return room < FREE ? FREE : room;
 }
 
-/* Finds out how large the file is, and how large it can be unpacked. */
+/* Finds the size of the file, and the most that it may unpack to. */
 static ole_status measure(ole_stream *stream, int fd, ole_error *error) {
     struct stat about;
     if (fstat(fd, &about) != 0) return fail_system(stream, "open", errno, error);
@@ -42,7 +42,7 @@ static ole_status measure(ole_stream *stream, int fd, ole_error *error) {
 
 ole_status ole_stream_open(ole_stream *stream, const char *path, ole_error *error) {
     *stream = (ole_stream){.path = path};
-    ole_quote_string(&stream->name, path);
+    stream->name = ole_quote_string(path);
     int fd = ole_open_regular(path);
     if (fd < 0) return fail_system(stream, "open", errno, error);
     ole_status status = measure(stream, fd, error);
@@ -73,8 +73,8 @@ static ole_status read_some(ole_stream *stream, void *out, size_t size, size_t *
         if (number == Z_ERRNO) return fail_system(stream, "read", errno, error);
         if (number != Z_OK && number != Z_BUF_ERROR)
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: after %" PRId64 " unpacked bytes: damaged gzip data (%s): get it "
-                            "again",
+                            "%s: after %" PRId64
+                            " unpacked bytes: damaged gzip data (%s); get it again",
                             stream->name.text, stream->offset, message);
         if (count <= 0) break;
     }
@@ -87,8 +87,8 @@ ole_status ole_stream_read(ole_stream *stream, void *out, size_t size, const cha
     ole_status status = read_some(stream, out, size, &got, error);
     if (status == OLE_OK && got < size)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: ends at byte %" PRId64 ", in %s: it is cut off, get it again",
-                        stream->name.text, stream->offset, what);
+                        "%s: truncated at byte %" PRId64 ", in %s; get it again", stream->name.text,
+                        stream->offset, what);
     return status;
 }
 
@@ -100,7 +100,7 @@ ole_status ole_stream_read_label(ole_stream *stream, int lowest, ole_source *sou
     source->labels[i] = label - lowest;
     if (label >= lowest && source->labels[i] < source->classes) return OLE_OK;
     return ole_fail(
-        error, OLE_ERROR_FORMAT, "%s: byte %" PRId64 ": label %d, not %d to %d: get the file again",
+        error, OLE_ERROR_FORMAT, "%s: byte %" PRId64 ": label %d, not %d to %d; get the file again",
         stream->name.text, stream->offset - 1, label, lowest, lowest + source->classes - 1);
 }
 
@@ -111,8 +111,8 @@ ole_status ole_stream_end(ole_stream *stream, ole_error *error) {
     ole_status status = read_some(stream, &byte, 1, &got, error);
     if (status == OLE_OK && got > 0)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: goes on after byte %" PRId64 ", where it should end: it is damaged, "
-                        "get it again",
+                        "%s: continues after byte %" PRId64
+                        ", where it should end: damaged; get it again",
                         stream->name.text, end);
     return status;
 }

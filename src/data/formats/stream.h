@@ -18,21 +18,21 @@ typedef struct ole_stream {
     void *file;
     const char *path; /* as given */
     ole_quoted name;  /* for messages */
-    int64_t size;     /* of the file as it lies there */
+    int64_t size;     /* of the file on disk */
     int64_t room;     /* the most bytes it may hold unpacked: guards against wild headers */
     int64_t offset;   /* unpacked bytes read so far */
 } ole_stream;
 
 /*
- * What a packed file of `size` bytes may unpack to: 64 MB, and beyond that a hundred times the
- * file.  Images pack to a fifth or so, zeros to a thousandth: a small file of them must not cost
- * gigabytes.
+ * The most that a packed file of `size` bytes may unpack to: 64 MB, and beyond that a hundred times
+ * the file.  Images pack to a fifth or so, zeros to a thousandth: a small file of them must not
+ * cost gigabytes.
  */
 int64_t ole_unpack_room(int64_t size);
 
 ole_status ole_stream_open(ole_stream *stream, const char *path, ole_error *error);
 
-/* Exactly `size` bytes; `what` names them where the file ends before. */
+/* Exactly `size` bytes; `what` names them if the file ends early. */
 ole_status ole_stream_read(ole_stream *stream, void *out, size_t size, const char *what,
                            ole_error *error);
 

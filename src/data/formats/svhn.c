@@ -14,8 +14,8 @@ enum { SIDE = 32, PIXELS = 3 * SIDE * SIDE, CLASSES = 10 };
 static ole_status read_file(ole_stream *stream, int number, ole_source *source, ole_error *error) {
     (void)stream, (void)number, (void)source;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "svhn: this build cannot read .mat files: install matio (libmatio-dev) and "
-                    "build again, or convert the set to .npy and use npy:X.npy,y.npy");
+                    "svhn: this build cannot read .mat files; install matio (libmatio-dev) and "
+                    "rebuild, or convert the set to .npy and use npy:X.npy,y.npy");
 }
 
 #else
@@ -61,8 +61,8 @@ static uint32_t word_of(const unsigned char *b, bool little) {
     return word;
 }
 
-/* matio reads what is cut off or damaged as zeros, so the parts of the file are walked through
- * first: 128 bytes of header, then a type and a length before each, all of it there. */
+/* matio reads truncated or damaged data as zeros, so this first walks through the file: a header of
+ * 128 bytes, then elements with a type and a length, all of them complete. */
 static bool is_whole(gzFile file, int64_t size) {
     enum { HEADER = 128, TAG = 8, PACKED = 15 };
     unsigned char head[HEADER] = {0}, t[TAG] = {0};
@@ -82,21 +82,21 @@ static ole_status open_mat(mat_file *file, const ole_stream *stream, ole_error *
     *file = (mat_file){Mat_Open(stream->path, MAT_ACC_RDONLY), stream->name.text,
                        ole_unpack_room(stream->size)};
     if (!file->mat)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: this is no MATLAB file: get it again",
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: not a MATLAB file; get it again",
                         file->name);
     if (!is_whole(stream->file, stream->size))
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: is cut off or damaged: get it again",
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: truncated or damaged; get it again",
                         file->name);
     return OLE_OK;
 }
 
-/* What the file says about a variable, its data not read yet. */
+/* The header of a variable, without its data. */
 static ole_status describe(mat_file *file, const char *name, matvar_t **variable,
                            ole_error *error) {
     *variable = Mat_VarReadInfo(file->mat, name);
     if (*variable) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: there is no variable %s, or the file is damaged before it: get it again",
+                    "%s: variable %s is missing, or the file is damaged before it; get it again",
                     file->name, name);
 }
 
@@ -104,7 +104,7 @@ static ole_status describe(mat_file *file, const char *name, matvar_t **variable
 static ole_status read_data(mat_file *file, matvar_t *variable, ole_error *error) {
     if (Mat_VarReadDataAll(file->mat, variable) == 0 && variable->data) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: variable %s is cut off or damaged: get the file again", file->name,
+                    "%s: variable %s is truncated or damaged; get the file again", file->name,
                     variable->name);
 }
 
@@ -112,10 +112,10 @@ static ole_status take_images(mat_file *file, matvar_t *x, ole_source *source, o
     bool shaped = x->rank == 4 && x->dims[0] == SIDE && x->dims[1] == SIDE && x->dims[2] == 3;
     if (!shaped || x->class_type != MAT_C_UINT8 || x->isComplex || x->dims[3] == 0 ||
         x->dims[3] > (uint64_t)file->room / PIXELS)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: variable X is not 32x32x3xN bytes: use the cropped digits of "
-                        "'ole data get svhn'",
-                        file->name);
+        return ole_fail(
+            error, OLE_ERROR_FORMAT,
+            "%s: variable X is not 32x32x3xN bytes; use the cropped digits of 'ole data get svhn'",
+            file->name);
     ole_status status = read_data(file, x, error);
     int64_t first = source->count, count = (int64_t)x->dims[3];
     if (status == OLE_OK) status = ole_source_grow(source, count, error);
@@ -132,7 +132,7 @@ static ole_status take_labels(mat_file *file, matvar_t *y, ole_source *source, o
     if (!typed || !shaped || y->isComplex || y->dims[0] * y->dims[1] != (uint64_t)count)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: variable y is not one number for each of the %" PRId64
-                        " images: get the file again",
+                        " images; get the file again",
                         file->name, count);
     ole_status status = read_data(file, y, error);
     for (int64_t i = 0; status == OLE_OK && i < count; i++) {
@@ -140,7 +140,7 @@ static ole_status take_labels(mat_file *file, matvar_t *y, ole_source *source, o
                                                      : ((const uint8_t *)y->data)[i];
         if (!(label >= 1 && label <= CLASSES) || label != (int)label)
             return ole_fail(error, OLE_ERROR_FORMAT,
-                            "%s: y(%" PRId64 ") is %g, not 1 to 10: get the file again", file->name,
+                            "%s: y(%" PRId64 ") is %g, not 1 to 10; get the file again", file->name,
                             i + 1, label);
         source->labels[first + i] = (int32_t)label % CLASSES;
     }

@@ -128,11 +128,11 @@ static ole_status decode(FILE *file, const char *name, bool pixels, ole_image *o
             continue;
         if (formats[i].decode) return formats[i].decode(file, name, pixels, out, error);
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "%s: this build cannot read %s: install %s and build again", name,
+                        "%s: this build cannot read %s; install %s and rebuild", name,
                         formats[i].name, formats[i].package);
     }
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image", name);
+                    "%s: byte 0: not a png, jpeg, webp, bmp, tiff, pgm or ppm image", name);
 }
 
 static ole_status convert(ole_image *image, int channels, ole_error *error) {
@@ -164,13 +164,12 @@ static ole_status read_file(const char *path, const char *name, bool pixels, ole
 }
 
 ole_status ole_image_probe(const char *path, ole_image *out, ole_error *error) {
-    ole_quoted quoted;
-    return read_file(path, ole_quote_string(&quoted, path), false, out, error);
+    return read_file(path, ole_quote_string(path).text, false, out, error);
 }
 
 ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_error *error) {
-    ole_quoted quoted;
-    const char *name = ole_quote_string(&quoted, path);
+    const ole_quoted quoted = ole_quote_string(path);
+    const char *name = quoted.text;
     *out = (ole_image){0};
     if (channels != 0 && channels != 1 && channels != 3)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s: an image has 1 or 3 channels, not %d", name,

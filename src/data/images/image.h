@@ -27,7 +27,7 @@ typedef struct ole_image {
     uint8_t *planar; /* [channels][height][width] */
 } ole_image;
 
-/* `channels`: 1 or 3 to have it converted, 0 as it is in the file. Transparency lies on black;
+/* `channels`: 1 or 3 converts the image, 0 keeps the file's own.  Transparency is shown on black;
  * photos are turned upright. */
 ole_status ole_image_read(const char *path, int channels, ole_image *out, ole_error *error);
 void ole_image_free(ole_image *image);
@@ -42,6 +42,16 @@ ole_status ole_image_probe(const char *path, ole_image *out, ole_error *error);
  */
 ole_status ole_image_fit(const ole_image *image, int height, int width, int channels,
                          uint8_t *out_planar);
+
+/* Output pixel (x, y) shows the source at (cosine x - sine y + x0, sine x + cosine y + y0). */
+typedef struct ole_similarity {
+    double cosine, sine; /* both times the scale */
+    double x, y;         /* x0, y0 */
+} ole_similarity;
+
+/* As ole_image_fit(), with the pixels that the transform leads to. */
+ole_status ole_image_align(const ole_image *image, const ole_similarity *to_source, int height,
+                           int width, int channels, uint8_t *out_planar);
 
 /*
  * Private to image*.c: one decoder per format. `name` is for messages; the file is at its start.
@@ -74,11 +84,14 @@ static inline uint32_t ole_image_number(const uint8_t *at, int bytes, bool littl
 /* Grey from three planes of `size` bytes by the weights of ITU-R 601; `out` may be `planes`. */
 void ole_image_grey(const uint8_t *planes, size_t size, uint8_t *out);
 
+/* `from` planes of `size` bytes as grey or colour (`to` of 1 or 3). */
+void ole_image_take_channels(const uint8_t *planes, int from, size_t size, int to, uint8_t *out);
+
 /* One row of interleaved pixels into the planes. */
 void ole_image_set_row(ole_image *image, int y, const uint8_t *interleaved);
 
-/* Takes the last of channels + 1 samples a pixel as alpha: what is transparent becomes black.  On
- * the bytes, as viewers do; libpng would do it in linear light of eight bits. */
+/* Takes the last of channels + 1 samples per pixel as alpha; transparent pixels become black.
+ * Works on the bytes, as viewers do; libpng would do it in linear light of eight bits. */
 void ole_image_drop_alpha(uint8_t *row, int width, int channels);
 
 /* Orientation, 1 to 8, from an Exif block, with "Exif" before it or not; 1, upright, if it has

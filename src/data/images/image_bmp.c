@@ -41,8 +41,7 @@ static ole_status check_kind(const bmp_file *b, ole_error *error) {
                  (b->kind == PLAIN || b->kind == MASKS || b->kind == MASKS_ALPHA);
     if (plain || runs || masks) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: a bmp of %u bits and compression %u, which is not read here: save it as "
-                    "png",
+                    "%s: a bmp with %u bits and compression %u is not supported; save it as png",
                     b->name, b->bits, b->kind);
 }
 
@@ -124,7 +123,7 @@ static void convert_row(const bmp_file *b, const uint8_t *from, int width, uint8
     }
 }
 
-/* Runs of one byte, pieces of plain bytes, and jumps, over what is 0 at first. */
+/* Runs of one byte, literal bytes, and jumps, over an image that is initially 0. */
 static bool unpack_runs(FILE *file, int64_t width, int64_t height, uint8_t *out) {
     enum { END_OF_LINE, END, JUMP };
     for (int64_t x = 0, y = 0;;) {

@@ -3,8 +3,9 @@
  * middle, and turning it upright.
  *
  * The filter is a triangle, one source pixel wide on each side of the centre where the image grows,
- * as wide as the scale where it shrinks (so that no pixel is passed over): what Pillow and
- * torchvision call bilinear with antialias.  Rows first, then columns, only where the middle lies.
+ * as wide as the scale where it shrinks (so that no pixel is skipped): what Pillow and
+ * torchvision call bilinear with antialias.  Columns first, a row of output at a time, so that most
+ * of the work runs along rows of memory; only where the middle lies.
  */
 #include "data/images/image.h"
 
@@ -23,7 +24,7 @@ typedef struct taps {
 /* The taps of the middle `size` outputs of `source` pixels scaled to `scaled`, in one block; NULL
  * without memory. */
 static taps *make_taps(int source, int64_t scaled, int size) {
-    int64_t offset = (scaled - size) / 2; /* what is left of the middle */
+    int64_t offset = (scaled - size) / 2; /* the margin before the middle */
     double scale = (double)source / (double)scaled, support = scale > 1 ? scale : 1;
     size_t room = (size_t)ceil(support) * 2 + 1;
     taps *all = calloc((size_t)size, sizeof *all + room * sizeof(float));
@@ -45,34 +46,45 @@ static taps *make_taps(int source, int64_t scaled, int size) {
     return all;
 }
 
-/* The source rows that the middle lies in: few of a tall and narrow image. */
-static int rows_needed(const taps *down, int height) {
-    return down[height - 1].first + down[height - 1].count - down[0].first;
+/* The source pixels that the middle needs: few along the longer side of a tall or wide image. */
+static int pixels_needed(const taps *along, int size) {
+    return along[size - 1].first + along[size - 1].count - along[0].first;
 }
 
-/* One plane [source height, source width] to [height, width]; `rows` holds the rows in between. */
+/* The source rows of one output row, weighted and added; only the columns that the middle needs. */
+static void add_rows(const uint8_t *plane, int width, const taps *t, int first, int columns,
+                     float *restrict sum) {
+    for (int k = 0; k < t->count; k++) {
+        const uint8_t *from = plane + (size_t)(t->first + k) * (size_t)width + first;
+        float weight = t->weight[k];
+        for (int x = 0; x < columns; x++)
+            sum[x] = (k ? sum[x] : 0.0f) + weight * from[x];
+    }
+}
+
+/* One plane [source height, source width] to [height, width]; `sum` holds a row in between. */
 static void scale_plane(const uint8_t *plane, const ole_image *image, const taps *across,
-                        const taps *down, int height, int width, float *rows, uint8_t *out) {
-    int first = down[0].first, end = first + rows_needed(down, height);
-    for (int y = first; y < end; y++)
+                        const taps *down, int height, int width, float *sum, uint8_t *out) {
+    int first = across[0].first, columns = pixels_needed(across, width);
+    for (int y = 0; y < height; y++) {
+        add_rows(plane, image->width, &down[y], first, columns, sum);
         for (int x = 0; x < width; x++) {
             const taps *t = &across[x];
-            const uint8_t *from = plane + (size_t)y * (size_t)image->width + t->first;
-            float sum = 0;
+            const float *from = sum + (t->first - first);
+            float pixel = 0;
             for (int k = 0; k < t->count; k++)
-                sum += t->weight[k] * from[k];
-            rows[(size_t)(y - first) * (size_t)width + (size_t)x] = sum;
-        }
-    for (int y = 0; y < height; y++) {
-        const taps *t = &down[y];
-        for (int x = 0; x < width; x++) {
-            const float *from = rows + (size_t)(t->first - first) * (size_t)width + x;
-            float sum = 0;
-            for (int k = 0; k < t->count; k++)
-                sum += t->weight[k] * from[(size_t)k * (size_t)width];
-            *out++ = (uint8_t)(sum + 0.5f);
+                pixel += t->weight[k] * from[k];
+            *out++ = (uint8_t)(pixel + 0.5f);
         }
     }
+}
+
+void ole_image_take_channels(const uint8_t *planes, int from, size_t size, int to, uint8_t *out) {
+    if (to == 1 && from == 3)
+        ole_image_grey(planes, size, out);
+    else
+        for (int c = 0; c < to; c++)
+            memcpy(out + (size_t)c * size, planes + (from == 1 ? 0 : (size_t)c * size), size);
 }
 
 ole_status ole_image_fit(const ole_image *image, int height, int width, int channels,
@@ -85,30 +97,25 @@ ole_status ole_image_fit(const ole_image *image, int height, int width, int chan
     size_t plane = (size_t)image->width * (size_t)image->height;
     taps *across = make_taps(image->width, scaled_width, width);
     taps *down = make_taps(image->height, scaled_height, height);
-    size_t room = down ? (size_t)rows_needed(down, height) * (size_t)width : 0;
-    float *rows = calloc(room, sizeof *rows);
+    float *sum = across ? calloc((size_t)pixels_needed(across, width), sizeof *sum) : NULL;
     uint8_t *planes = malloc(size * (size_t)image->channels);
-    bool done = across && down && rows && planes;
+    bool done = down && sum && planes;
     for (int c = 0; done && c < image->channels; c++)
-        scale_plane(image->planar + (size_t)c * plane, image, across, down, height, width, rows,
+        scale_plane(image->planar + (size_t)c * plane, image, across, down, height, width, sum,
                     planes + (size_t)c * size);
-    if (done && channels == 1 && image->channels == 3)
-        ole_image_grey(planes, size, out_planar); /* after scaling: fewer pixels */
-    else if (done)
-        for (int c = 0; c < channels; c++)
-            memcpy(out_planar + (size_t)c * size,
-                   planes + (image->channels == 1 ? 0 : (size_t)c * size), size);
+    if (done) /* after scaling: fewer pixels */
+        ole_image_take_channels(planes, image->channels, size, channels, out_planar);
     free(across);
     free(down);
-    free(rows);
+    free(sum);
     free(planes);
     return done ? OLE_OK : OLE_ERROR_MEMORY;
 }
 
 /* ---- Which way up a photo is ----------------------------------------------------------------- */
 
-/* Cameras store the pixels as their sensor lies, and say in the Exif block how it was held; viewers
- * turn the picture.  What is learned from must be what is seen. */
+/* Cameras store pixels in the sensor's orientation and record in the Exif block how the camera was
+ * held; viewers turn the picture.  Training must see what people see. */
 
 enum { UPRIGHT = 1, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY = 12 };
 
@@ -132,7 +139,7 @@ int ole_exif_orientation(const uint8_t *block, size_t size) {
     return UPRIGHT;
 }
 
-/* Sides change places from the fifth orientation on; others are mirrored. */
+/* Orientations 5 to 8 swap height and width; the bits of the masks are those that mirror. */
 bool ole_image_turn(ole_image *image, int orientation) {
     int width = image->width, height = image->height;
     bool turned = orientation >= 5, mirror_x = (0x18c >> orientation) & 1, /* 2, 3, 7, 8 */

@@ -1,9 +1,10 @@
 /*
  * src/data/images/image_jpeg.c - jpeg through libjpeg (-turbo).
  *
- * libjpeg reports errors by a callback that must not return; here it jumps back.  It goes on after
- * damage in the pixels with a warning and grey blocks; such a file is refused here.  Photos are
- * turned upright, and inks (CMYK, as printers' programs store) become red, green and blue.
+ * libjpeg reports errors by a callback that must not return; here it jumps back.  After
+ * damage in the pixels it continues with a warning and grey blocks; such a file is refused here.
+ * Photos are turned upright, and inks (CMYK, as printers' programs store) become red, green and
+ * blue.
  *
  * A progressive jpeg is a series of scans, each of which costs a pass over all pixels however few
  * bytes it has.  Programs write 10 to 20; a file with hundreds is made to waste time.
@@ -36,7 +37,7 @@ static void stop(j_common_ptr jpeg) {
     longjmp(d->back, 1);
 }
 
-/* Warnings that mean missing or wrong pixels are errors; the harmless ones are passed over. */
+/* Warnings that mean missing or wrong pixels are errors; harmless ones are ignored. */
 static void judge_message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     int code = jpeg->err->msg_code;
@@ -45,7 +46,7 @@ static void judge_message(j_common_ptr jpeg, int level) {
         stop(jpeg);
 }
 
-/* As many as an honest image can have: fewer where each one takes long. */
+/* The most scans of an ordinary image: fewer if each one takes long. */
 static int64_t most_scans(const struct jpeg_decompress_struct *jpeg) {
     enum { MOST = 100, OF_LARGEST = 32 };
     int64_t pixels = (int64_t)jpeg->image_width * jpeg->image_height;
@@ -59,8 +60,7 @@ static void limit_scans(j_common_ptr common) {
     int64_t most = most_scans(&d->jpeg);
     if (d->jpeg.input_scan_number <= most) return;
     snprintf(d->message, sizeof d->message,
-             "more than %d scans, which take too long: save it again as a baseline jpeg",
-             (int)most);
+             "more than %d scans take too long to read; save it as a baseline jpeg", (int)most);
     longjmp(d->back, 1);
 }
 
@@ -68,7 +68,7 @@ static void say_nothing(j_common_ptr jpeg) {
     (void)jpeg;
 }
 
-/* Inks to red, green, blue, in place; Adobe's programs store what the inks leave. */
+/* Inks to red, green, blue, in place; Adobe's programs store them inverted. */
 static void mix_inks(uint8_t *row, int width, bool adobe) {
     uint8_t *to = row;
     for (const uint8_t *from = row; from < row + 4 * width; from += 4)

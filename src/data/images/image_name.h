@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* By the ending of the name, "12.JPG"; what the file holds shows when it is read. */
+/* By the extension of the name, "12.JPG"; the format is recognised when the file is read. */
 OLE_INTERNAL bool ole_image_has_name(const char *name);
 
 #endif

@@ -63,10 +63,29 @@ static FILE *without_text(chunks *c, FILE *file) {
     return fopencookie(c, "rb", (cookie_io_functions_t){.read = read_chunks});
 }
 
+/*
+ * The photo's orientation, from the eXIf chunk, which may come before or after the pixels: walks
+ * through all chunks, then rewinds the file.
+ */
+static int find_orientation(FILE *file) {
+    enum { UPRIGHT = 1, LONGEST = 1 << 16 };
+    uint8_t head[8], *block = NULL;
+    int orientation = UPRIGHT;
+    off_t at = 8;
+    while (!block && fseeko(file, at, SEEK_SET) == 0 && fread(head, 1, 8, file) == 8) {
+        size_t size = ole_image_number(head, 4, false);
+        if (memcmp(head + 4, "eXIf", 4) == 0 && size <= LONGEST && (block = malloc(size + 1)))
+            orientation = ole_exif_orientation(block, fread(block, 1, size, file));
+        at += 8 + (off_t)size + 4;
+    }
+    free(block);
+    rewind(file);
+    return orientation;
+}
+
 static ole_status fail_png(FILE *file, const char *name, const png_image *png, ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT, "%s: damaged png, at or before byte %ld: %s", name,
-                    ftell(file), ole_quote_string(&quoted, png->message));
+                    ftell(file), ole_quote_string(png->message).text);
 }
 
 static ole_status read_pixels(FILE *file, const char *name, png_image *png, ole_image *out,
@@ -91,6 +110,7 @@ static ole_status read_pixels(FILE *file, const char *name, png_image *png, ole_
 ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_image *out,
                               ole_error *error) {
     chunks c;
+    int orientation = find_orientation(file);
     FILE *stream = without_text(&c, file);
     if (!stream) return ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
     png_image png = {.version = PNG_IMAGE_VERSION};
@@ -103,6 +123,8 @@ ole_status ole_image_read_png(FILE *file, const char *name, bool pixels, ole_ima
             ole_image_allocate(out, file, png.width, png.height, channels, pixels, name, error);
     }
     if (status == OLE_OK && pixels) status = read_pixels(file, name, &png, out, error);
+    if (status == OLE_OK && !ole_image_turn(out, orientation))
+        status = ole_fail(error, OLE_ERROR_MEMORY, "%s: out of memory", name);
     png_image_free(&png);
     fclose(stream);
     return status;

@@ -39,7 +39,7 @@ static ole_status fail_pnm(FILE *file, const char *name, const char *what, ole_e
     return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte %ld: %s", name, ftell(file), what);
 }
 
-/* The file must be long enough for the pixels its header promises before memory is asked for. */
+/* Memory is allocated only if the file is long enough for the pixels that its header declares. */
 static bool is_long_enough(FILE *file, int64_t samples, bool text, int maximum) {
     int64_t least = text ? 2 * samples - 1 : samples * (maximum > 255 ? 2 : 1);
     return ole_image_file_size(file) - ftell(file) >= least;

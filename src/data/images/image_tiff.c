@@ -38,9 +38,8 @@ static int ignore_warning(TIFF *tiff, void *context, const char *module, const c
 }
 
 static ole_status fail_tiff(const decoder *d, ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_FORMAT, "%s: unreadable tiff: %s", d->name,
-                    ole_quote_string(&quoted, *d->message ? d->message : "it is damaged"));
+                    ole_quote_string(*d->message ? d->message : "it is damaged").text);
 }
 
 /* `room`: the largest piece of memory that libtiff may ask for. */
@@ -68,7 +67,7 @@ static ole_status check_room(decoder *d, uint32_t height, int64_t room, ole_erro
         (double)(TIFFIsTiled(d->tiff) ? TIFFTileSize64(d->tiff) : TIFFStripSize64(d->tiff));
     if (bytes <= (double)room && piece <= (double)room) return OLE_OK;
     return ole_fail(error, OLE_ERROR_FORMAT,
-                    "%s: the header says %.0f MB, which a file of its size does not hold", d->name,
+                    "%s: the header promises %.0f MB, more than a file of its size holds", d->name,
                     (bytes > piece ? bytes : piece) / 1e6);
 }
 

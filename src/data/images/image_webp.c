@@ -41,7 +41,7 @@ static ole_status fail_webp(const webp_file *w, VP8StatusCode code, ole_error *e
                     (long long)w->size, why);
 }
 
-/* Finds the first Exif block and the first frame; a list that breaks off ends the search. */
+/* Finds the first Exif block and the first frame; a truncated list ends the search. */
 static void walk_chunks(webp_file *w) {
     uint8_t head[CHUNK_HEAD];
     for (int64_t at = RIFF_HEAD; at + CHUNK_HEAD <= w->size;) {

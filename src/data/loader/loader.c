@@ -70,12 +70,37 @@ static ole_status check_balanced(const ole_loader_options *o, const ole_dataset_
     if (o->balanced_classes == 0 && o->balanced_samples == 0) return OLE_OK;
     if (o->balanced_classes < 1 || o->balanced_classes > info->classes)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.balanced_classes is %d: give 1 to %d, the classes of %s",
+                        "options.balanced_classes is %d; must be 1 to %d, the classes of %s",
                         o->balanced_classes, info->classes, info->name);
     if (o->balanced_samples < 1 || o->balanced_samples > INT32_MAX / o->balanced_classes)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.balanced_samples is %d: give 1 or more samples a class",
+                        "options.balanced_samples is %d; must be 1 or more samples per class",
                         o->balanced_samples);
+    return OLE_OK;
+}
+
+bool ole_loader_augments(const ole_loader_options *o) {
+    return o->crop > 0 || o->flip || o->resized_crop > 0 || o->rotate > 0 || o->jitter > 0 ||
+           o->erase > 0 || o->cutout > 0;
+}
+
+static ole_status check_photo(const ole_loader_options *o, const ole_dataset_info *info,
+                              ole_error *error) {
+    const struct {
+        const char *name;
+        double value, most;
+    } limits[] = {{"resized_crop", o->resized_crop, 1},
+                  {"rotate", o->rotate, 180},
+                  {"jitter", o->jitter, 1},
+                  {"erase", o->erase, 1},
+                  {"cutout", o->cutout, MAX_CROP}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (!(limits[i].value >= 0 && limits[i].value <= limits[i].most))
+            return ole_fail(error, OLE_ERROR_ARGUMENT, "options.%s is %g; must be 0 to %g",
+                            limits[i].name, limits[i].value, limits[i].most);
+    if (o->jitter > 0 && !info->bytes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "options.jitter is for images of bytes; %s has floats", info->name);
     return OLE_OK;
 }
 
@@ -83,20 +108,26 @@ static ole_status check_pixels(const ole_loader_options *o, const ole_dataset_in
                                ole_error *error) {
     bool vectors = info->height == 1 && info->width == 1;
     if (o->crop < 0 || o->crop > MAX_CROP)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.crop is %d: give 0 to %d", o->crop,
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.crop is %d; must be 0 to %d", o->crop,
                         MAX_CROP);
-    if (vectors && (o->crop > 0 || o->flip))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.crop and options.flip are for images; %s has vectors", info->name);
+    ole_status status = check_photo(o, info, error);
+    if (status != OLE_OK) return status;
+    if (vectors && ole_loader_augments(o))
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "options.crop, flip, resized_crop, rotate, jitter, erase and cutout are for "
+            "images; %s has vectors",
+            info->name);
     if (!vectors && info->channels > OLE_MAX_CHANNELS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has images of %d channels, more than %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has images of %d channels; the limit is %d",
                         info->name, info->channels, OLE_MAX_CHANNELS);
     for (int c = 0; c < ole_statistic_count(info); c++)
         if (!isfinite(o->mean[c]) || !isfinite(o->deviation[c]) || !(o->deviation[c] > 0))
-            return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "options.mean[%d] and deviation[%d] are %g and %g: give a finite mean "
-                            "and a deviation over 0",
-                            c, c, o->mean[c], o->deviation[c]);
+            return ole_fail(
+                error, OLE_ERROR_ARGUMENT,
+                "options.mean[%d] and deviation[%d] are %g and %g; must be a finite mean "
+                "and a deviation over 0",
+                c, c, o->mean[c], o->deviation[c]);
     return OLE_OK;
 }
 
@@ -110,13 +141,13 @@ static ole_status check_options(const ole_loader_options *o, const ole_dataset *
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s has more than 2^32 samples", info->name);
     if (o->batch_size < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.batch_size is %" PRId64 ": give 1 or more", o->batch_size);
+                        "options.batch_size is %" PRId64 "; must be 1 or more", o->batch_size);
     if (o->threads < 0 || o->threads > OLE_LOADER_MAX_THREADS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d: give 0 to %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "options.threads is %d; must be 0 to %d",
                         o->threads, OLE_LOADER_MAX_THREADS);
     if (o->parts < 0 || o->part < 0 || o->part >= (o->parts > 0 ? o->parts : 1))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.part is %d of options.parts %d: give 0 to parts - 1", o->part,
+                        "options.part is %d of options.parts %d; must be 0 to parts - 1", o->part,
                         o->parts);
     ole_status status = check_balanced(o, info, error);
     return status == OLE_OK ? check_pixels(o, info, error) : status;
@@ -153,18 +184,17 @@ static ole_status allocate_slots(ole_loader *loader, ole_error *error) {
     loader->slots = calloc((size_t)loader->slot_count, sizeof *loader->slots);
     ole_arena arena = {0};
     if (loader->slots) place_slots(loader, &arena);
-    loader->memory = loader->slots ? ole_arena_allocate(arena.used) : NULL;
+    loader->memory = loader->slots ? ole_arena_reserve(&arena) : NULL;
     if (!loader->memory)
         return ole_fail(error, OLE_ERROR_MEMORY,
-                        "out of memory for %d batches of %" PRId64 ": take smaller batches or "
-                        "fewer loader threads",
+                        "out of memory for %d batches of %" PRId64
+                        "; use smaller batches or fewer loader threads",
                         loader->slot_count, part_size(loader));
-    arena = (ole_arena){.base = loader->memory};
     place_slots(loader, &arena);
     return OLE_OK;
 }
 
-/* Decides what a slot holds. */
+/* Chooses the batch of a slot. */
 static void assign(ole_loader *loader, slot *s, int64_t epoch, int64_t batch) {
     s->epoch = epoch;
     s->batch = batch;
@@ -216,8 +246,8 @@ static ole_status start_threads(ole_loader *loader, int threads, ole_error *erro
     for (loader->threads = 0; loader->threads < threads; loader->threads++)
         if (pthread_create(&loader->thread[loader->threads], NULL, worker, loader) != 0)
             return ole_fail(error, OLE_ERROR_MEMORY,
-                            "cannot start loader thread %d of %d: ask for fewer",
-                            loader->threads + 1, threads);
+                            "cannot start loader thread %d of %d; use fewer", loader->threads + 1,
+                            threads);
     return OLE_OK;
 }
 
@@ -228,7 +258,7 @@ static void advance(ole_loader *loader) {
     loader->next_taken--;
 }
 
-/* Empties the ring, once nobody writes to it, and starts again at a batch. */
+/* Empties the ring, once no thread writes to it, and restarts at a batch. */
 static void restart(ole_loader *loader, int64_t epoch, int64_t batch) {
     loader->scheduled = loader->next_taken; /* those not taken yet are not wanted */
     for (; loader->scheduled > 0; advance(loader))
@@ -278,7 +308,7 @@ static ole_status prepare(ole_loader *loader, const ole_loader_options *options,
     loader->part = options->part;
     loader->parts = options->parts > 0 ? options->parts : 1;
     loader->varies =
-        options->shuffle || options->crop > 0 || options->flip || options->balanced_classes > 0;
+        options->shuffle || ole_loader_augments(options) || options->balanced_classes > 0;
     loader->threads = options->threads;
     status = allocate_slots(loader, error);
     loader->threads = 0;

@@ -10,6 +10,9 @@ enum { OLE_LOADER_MAX_THREADS = 256 };
 
 const ole_augment *ole_loader_augment(const ole_loader *loader);
 
+/* Whether the pixels of a sample differ between epochs. */
+bool ole_loader_augments(const ole_loader_options *options);
+
 /* Samples of a whole batch, including all parts. */
 int64_t ole_loader_batch_size(const ole_loader *loader);
 

@@ -33,8 +33,7 @@ static ole_status create_balanced(ole_order *order, ole_error *error) {
         order->start[order->labels[i] + 1]++;
     for (int c = 0; c < order->classes; c++) {
         if (order->start[c + 1] == 0)
-            return ole_fail(error, OLE_ERROR_DATA,
-                            "balanced batches: class %d has no samples in this split", c);
+            return ole_fail(error, OLE_ERROR_DATA, "balanced batches: class %d has no samples", c);
         order->start[c + 1] += order->start[c];
     }
     return OLE_OK;
@@ -111,7 +110,7 @@ static ole_status plan_batches(ole_order *order, const ole_loader_options *optio
     if (order->batches == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "the split has %" PRId64 " samples, fewer than one batch of %" PRId64
-                        ", and drop_last leaves out smaller ones",
+                        ", and drop_last skips smaller ones",
                         order->samples, options->batch_size);
     return OLE_OK;
 }

@@ -244,7 +244,7 @@ static const cpu_op *const ops[] = {
     [OLE_OP_MAXPOOL] = &cpu_op_maxpool, [OLE_OP_AVGPOOL] = &cpu_op_avgpool,
     [OLE_OP_FLATTEN] = &cpu_op_flatten, [OLE_OP_LINEAR] = &cpu_op_linear,
     [OLE_OP_DROPOUT] = &cpu_op_dropout, [OLE_OP_ADD] = &cpu_op_add,
-    [OLE_OP_CONCAT] = &cpu_op_concat,
+    [OLE_OP_CONCAT] = &cpu_op_concat,   [OLE_OP_PAD] = &cpu_op_pad,
 };
 
 void *cpu_state_create(const cpu_plan_request *r, ole_layout y_layout, size_t bytes,
@@ -346,5 +346,7 @@ const ole_backend ole_backend_cpu = {
     .to_plain = to_plain,
     .from_plain = from_plain,
     .softmax_loss = cpu_softmax_loss,
+    .clip = cpu_clip,
+    .average = cpu_average,
     .update = cpu_update,
 };

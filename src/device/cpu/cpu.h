@@ -198,15 +198,18 @@ typedef struct cpu_op {
 } cpu_op;
 
 extern const cpu_op cpu_op_conv, cpu_op_linear, cpu_op_norm, cpu_op_maxpool, cpu_op_avgpool,
-    cpu_op_relu, cpu_op_add, cpu_op_concat, cpu_op_flatten, cpu_op_dropout;
+    cpu_op_relu, cpu_op_add, cpu_op_concat, cpu_op_pad, cpu_op_flatten, cpu_op_dropout;
 
 /* Copies a convolution's weights, stored -> plain [out, in, k, k] if `to_plain`, else back. */
 void cpu_weight_copy(const ole_device_context *context, const ole_node *node, const float *from,
                      float *to, bool to_plain);
 
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
-                      const int32_t *labels, double scale, void *dlogits, float *scores,
-                      double *loss, int64_t *correct);
+                      const int32_t *labels, double smoothing, double scale, void *dlogits,
+                      float *scores, double *loss, int64_t *correct);
+void cpu_clip(ole_device_context *context, double largest, const ole_update_item *items, int count);
+void cpu_average(ole_device_context *context, const ole_update *update,
+                 const ole_update_item *items, int count);
 void cpu_update(ole_device_context *context, const ole_update *update, size_t bytes, void *param,
                 const void *gradient, void *state[2]);
 

@@ -428,10 +428,11 @@ static void sgd(int64_t count, const ole_update *u, float *param, const float *g
 
 static void adam(int64_t count, const ole_update *u, float *param, const float *gradient,
                  float *first, float *second) {
-    double correct1 = 1 - pow(u->beta1, (double)u->step);
-    double correct2 = 1 - pow(u->beta2, (double)u->step);
+    double correct1 = 1 - pow(u->beta1, (double)(u->step - u->begun));
+    double correct2 = 1 - pow(u->beta2, (double)(u->step - u->begun));
     float rate = (float)(u->lr / correct1), root = (float)(1 / sqrt(correct2));
-    float decay = (float)u->weight_decay, eps = (float)u->eps;
+    float decay = u->decoupled ? 0.0f : (float)u->weight_decay, eps = (float)u->eps;
+    float keep = u->decoupled ? (float)(1 - u->lr * u->weight_decay) : 1.0f;
     float b1 = (float)u->beta1, c1 = (float)(1 - u->beta1);
     float b2 = (float)u->beta2, c2 = (float)(1 - u->beta2);
     for (int64_t i = 0; i < count; i++) {
@@ -439,7 +440,7 @@ static void adam(int64_t count, const ole_update *u, float *param, const float *
         float m = b1 * first[i] + c1 * g, v = b2 * second[i] + c2 * g * g;
         first[i] = m;
         second[i] = v;
-        param[i] -= rate * m / (sqrtf(v) * root + eps);
+        param[i] = keep * param[i] - rate * m / (sqrtf(v) * root + eps);
     }
 }
 

@@ -1,6 +1,7 @@
 /*
  * src/device/cpu/softmax.c - softmax cross-entropy: the mean over a batch of log(sum over j of
- * exp(z[j])) - z[label], its gradient, the scores and the number of correct rows.
+ * exp(z[j])) - z[label], its gradient, the scores and the number of correct rows; smoothing is as
+ * in ref/softmax.c.
  *
  * Everything is in double: there are few logits, and the loss is a number people compare.
  */
@@ -15,7 +16,7 @@ typedef struct rows {
     int64_t n, classes, parts;
     const float *logits;
     const int32_t *labels;
-    double scale;
+    double smoothing, scale;
     float *dlogits, *scores;
     double loss[PARTS];
     int64_t correct[PARTS];
@@ -24,19 +25,21 @@ typedef struct rows {
 static void one_row(rows *r, int64_t part, int64_t i) {
     const float *z = r->logits + i * r->classes;
     int64_t best = 0;
-    double sum = 0;
+    double sum = 0, others = 0, spread = r->smoothing / (double)r->classes;
     for (int64_t j = 1; j < r->classes; j++)
         if (z[j] > z[best]) best = j;
     for (int64_t j = 0; j < r->classes; j++)
         sum += exp((double)z[j] - (double)z[best]);
-    r->loss[part] += log(sum) + (double)z[best] - (double)z[r->labels[i]];
+    for (int64_t j = 0; r->smoothing > 0.0 && j < r->classes; j++)
+        others += spread * ((double)z[j] - (double)z[r->labels[i]]);
+    r->loss[part] += log(sum) + (double)z[best] - (double)z[r->labels[i]] - others;
     r->correct[part] += best == r->labels[i];
     for (int64_t j = 0; (r->scores || r->dlogits) && j < r->classes; j++) {
         double score = exp((double)z[j] - (double)z[best]) / sum;
         if (r->scores) r->scores[i * r->classes + j] = (float)score;
+        double target = (1 - r->smoothing) * (j == r->labels[i]) + spread;
         if (r->dlogits)
-            r->dlogits[i * r->classes + j] =
-                (float)(r->scale * (score - (j == r->labels[i])) / (double)r->n);
+            r->dlogits[i * r->classes + j] = (float)(r->scale * (score - target) / (double)r->n);
     }
 }
 
@@ -47,13 +50,14 @@ static void some_rows(void *argument, int64_t part) {
 }
 
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
-                      const int32_t *labels, double scale, void *dlogits, float *scores,
-                      double *loss, int64_t *correct) {
+                      const int32_t *labels, double smoothing, double scale, void *dlogits,
+                      float *scores, double *loss, int64_t *correct) {
     rows r = {.n = n,
               .classes = classes,
               .parts = n < PARTS ? n : PARTS,
               .logits = logits,
               .labels = labels,
+              .smoothing = smoothing,
               .scale = scale,
               .dlogits = dlogits,
               .scores = scores};

@@ -4,7 +4,6 @@
  */
 #include "base/cuda_module.h"
 #include "base/error.h"
-#include "device/cuda/conv/tune.h"
 #include "device/cuda/cuda.h"
 
 #include <pthread.h>
@@ -61,9 +60,10 @@ bool cuda_failed(ole_device_context *context, cudaError_t code, const char *doin
     if (code == cudaSuccess) return false;
     if (code == cudaErrorMemoryAllocation)
         return note(context, OLE_ERROR_MEMORY, doing, "the GPU memory is full",
-                    ": take a smaller batch, or see nvidia-smi for who else uses it");
-    return note(context, OLE_ERROR_IO, doing, cudaGetErrorString(code),
-                "; the last checkpoint is good: go on with --resume once nvidia-smi is well");
+                    "; use a smaller batch, or see nvidia-smi for other programs on it");
+    return note(
+        context, OLE_ERROR_IO, doing, cudaGetErrorString(code),
+        "; the last checkpoint is good: continue with --resume once nvidia-smi works again");
 }
 
 bool cuda_failed_dnn(ole_device_context *context, cudnnStatus_t code, const char *doing) {
@@ -87,8 +87,8 @@ void cuda_launched(ole_device_context *context, const char *kernel) {
 }
 
 /*
- * Opening and closing libraries belongs to what one thread does at a time: they synchronise the
- * device, which breaks any recording that is under way on it.
+ * Only one thread at a time opens or closes libraries: that synchronises the device, which breaks
+ * any recording in progress on it.
  */
 static pthread_mutex_t setup = PTHREAD_MUTEX_INITIALIZER;
 
@@ -115,7 +115,7 @@ static void close_context(ole_device_context *context) {
     cuda_setup_lock();
     cuda_link_close(context);
     cuda_replays_free(context);
-    cuda_update_table_free(context);
+    cuda_update_tables_free(context);
     cuda_tune_close(context);
     if (context->blas) cublasDestroy(context->blas);
     if (context->dnn) cudnnDestroy(context->dnn);
@@ -137,8 +137,8 @@ static ole_status open_streams(ole_device_context *context, ole_error *error) {
     if (code != cudaSuccess) /* the first call that needs the GPU: nothing has been trained yet */
         note(context, code == cudaErrorMemoryAllocation ? OLE_ERROR_MEMORY : OLE_ERROR_IO,
              "selecting the GPU", cudaGetErrorString(code),
-             ": see nvidia-smi for who else uses it; under MPS take fewer programs at once, and "
-             "CUDA_DEVICE_MAX_CONNECTIONS away");
+             "; see nvidia-smi for other programs on it; under MPS run fewer programs at once and "
+             "unset CUDA_DEVICE_MAX_CONNECTIONS");
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
     cuda_failed(context,
                 cudaStreamCreateWithPriority(&context->stream, cudaStreamNonBlocking, greatest),
@@ -255,7 +255,7 @@ static void copy_out(ole_device_context *context, const void *from, size_t bytes
     cuda_copy(context, to, from, bytes, cudaMemcpyDeviceToHost, "copying out");
 }
 
-/* Device memory of at least `bytes` for the moment; NULL when there is none. */
+/* Temporary device memory of at least `bytes`; NULL without memory. */
 static void *staging_of(ole_device_context *context, size_t bytes) {
     if (context->staging_bytes >= bytes) return context->staging;
     cudaStreamSynchronize(context->stream);
@@ -305,7 +305,7 @@ static const cuda_op *op_of(const ole_node *node) {
         [OLE_OP_MAXPOOL] = &cuda_maxpool, [OLE_OP_AVGPOOL] = &cuda_avgpool,
         [OLE_OP_FLATTEN] = &cuda_flatten, [OLE_OP_LINEAR] = &cuda_layer,
         [OLE_OP_DROPOUT] = &cuda_dropout, [OLE_OP_ADD] = &cuda_add,
-        [OLE_OP_CONCAT] = &cuda_concat,
+        [OLE_OP_CONCAT] = &cuda_concat,   [OLE_OP_PAD] = &cuda_pad,
     };
     return ops[node->op];
 }
@@ -338,7 +338,7 @@ static void release_op(ole_device_context *context, ole_op_plan *plan) {
     plan->state = NULL;
 }
 
-/* Dropout and Adam read the step from the clock, which recorded steps move on by themselves. */
+/* Dropout and Adam read the step from the clock, which recorded steps advance by themselves. */
 static void set_step(ole_device_context *context, const ole_node *node, const ole_op_call *call) {
     if (node->op == OLE_OP_DROPOUT && call->step) cuda_set_clock(context, call->step, 0.0);
 }
@@ -383,8 +383,8 @@ static void backward(ole_device_context *context, const ole_node *node, const ol
 
 /* Labels, two sums and scores lie in staging. */
 static void softmax_loss(ole_device_context *context, int64_t n, int64_t classes,
-                         const void *logits, const int32_t *labels, double scale, void *dlogits,
-                         float *scores, double *loss, int64_t *correct) {
+                         const void *logits, const int32_t *labels, double smoothing, double scale,
+                         void *dlogits, float *scores, double *loss, int64_t *correct) {
     cuda_layout layout = cuda_layout_of(context, n, (ole_shape){classes, 1, 1});
     size_t label_bytes = (size_t)n * sizeof *labels, score_bytes = (size_t)(n * classes) * 4;
     size_t labels_at = 256, scores_at = labels_at + (label_bytes + 255) / 256 * 256;
@@ -394,8 +394,8 @@ static void softmax_loss(ole_device_context *context, int64_t n, int64_t classes
     *correct = 0;
     if (!staging) return;
     copy_in(context, labels, label_bytes, staging + labels_at);
-    cuda_softmax(context, &layout, logits, (const int32_t *)(staging + labels_at), scale, dlogits,
-                 scores ? (float *)(staging + scores_at) : NULL, (double *)staging, false);
+    cuda_softmax(context, &layout, logits, (const int32_t *)(staging + labels_at), smoothing, scale,
+                 dlogits, scores ? (float *)(staging + scores_at) : NULL, (double *)staging, false);
     copy_out(context, staging, sizeof sums, sums);
     if (scores) copy_out(context, staging + scores_at, score_bytes, scores);
     *loss = sums[0];
@@ -407,12 +407,18 @@ static void update_one(ole_device_context *context, const ole_update *update, si
                        void *param, const void *gradient, void *state[2]) {
     const ole_param whole = {.kind = OLE_PARAM_BIAS, .count = (int64_t)(bytes / sizeof(float))};
     const ole_node node = {0};
-    const ole_update_item item = {&node, &whole, param, gradient, {state[0], state[1]}};
+    const ole_update_item item = {.node = &node,
+                                  .param = &whole,
+                                  .data = param,
+                                  .gradient = (void *)(uintptr_t)gradient, /* only read */
+                                  .state = {state[0], state[1]},
+                                  .bytes = bytes,
+                                  .rate = 1.0};
     cuda_set_clock(context, (uint64_t)update->step, update->lr);
     cuda_update_all(context, update, &item, 1);
 }
 
-/* Step and rate of `update` where it gives them; recorded steps have them from the clock. */
+/* Step and learning rate of `update` if it sets them; recorded steps read them from the clock. */
 static void update_all(ole_device_context *context, const ole_update *update,
                        const ole_update_item *items, int count) {
     if (update->step > 0) cuda_set_clock(context, (uint64_t)update->step, update->lr);
@@ -445,6 +451,8 @@ const ole_backend ole_cuda_backend = {
     .to_plain = to_plain,
     .from_plain = from_plain,
     .softmax_loss = softmax_loss,
+    .clip = cuda_clip_all,
+    .average = cuda_average_all,
     .update = update_one,
     .update_all = update_all,
     .recorder = &cuda_recorder,

@@ -1,34 +1,35 @@
 /*
- * src/device/cuda/cuda.h - what the files of the CUDA backend share: the context, layouts, how an
+ * src/device/cuda/cuda.h - shared by the files of the CUDA backend: the context, layouts, how an
  * op is planned and run, and the kernels' launchers.
  *
  * Host code is C (*.c), kernels and their launchers are CUDA C++ (*.cu) behind `extern "C"`.
  *
- * Layouts.  An activation is [N, H, W, pitch]: channels innermost, `pitch` of them a pixel, C
- * rounded up to 8; what lies beyond C is zero, always, in outputs and in gradients alike.  Vectors
+ * Layouts.  An activation is [N, H, W, pitch]: channels innermost, `pitch` of them per pixel, which
+ * is C rounded up to 8; the channels beyond C are always zero, in outputs and gradients.  Vectors
  * have H = W = 1.  Elements are float (fp32, tf32) or bfloat16 (bf16).  A concatenation's output is
- * stacked: a list of such tensors, its parts, each starting on a multiple of 256 bytes, and behind
- * each part its channels' means and sums of squared distances to them, [2, pitch] doubles: in a
- * dense block every output is the one before it and one part more, so that the one before is a
- * prefix of the memory, and batch norm need not find the statistics again.  Concatenation and norm
- * know stacked tensors; for any other op the input is packed into one tensor first (adapt.c).
+ * stacked: a list of such tensors, its parts, each starting at a multiple of 256 bytes and followed
+ * by its channels' means and sums of squared deviations, [2, pitch] doubles.  In a dense block each
+ * output is the previous one plus one part, so the previous one is a prefix of the memory, and
+ * batch norm need not compute its statistics again.  Concatenation and norm accept stacked tensors;
+ * for any other op the input is first packed into one tensor (adapt.c).
  *
- * Parameters.  A convolution's weight is [out, k, k, in] and a linear layer's [out, in], out and in
- * rounded up to 8, what lies beyond zero: in float (the master, which is trained), and where
- * activations are bfloat16 a copy in that follows it, which the update keeps.  Gradients of weights
+ * Parameters.  A convolution's weight is [out, k, k, in] and a linear layer's [out, in], with out
+ * and in rounded up to 8 and zeros in the padding.  The float master is trained; if activations are
+ * bfloat16, a copy in that type follows it and is refreshed by the update.  Gradients of weights
  * have the type of activations; other parameters, their gradients and all optimiser state are
  * float, [count rounded up to 8].
  *
- * Streams.  Everything is queued on context->stream.  Weight gradients of convolutions run beside
- * it on context->side: they are joined again before the memory they read is used for something
- * else, which the plan knows of (ole_backend.backward_lag).
+ * Streams.  Everything is queued on context->stream, except weight gradients of convolutions, which
+ * run concurrently on context->side.  They are joined before the memory they read is reused; the
+ * plan allows for that (ole_backend.backward_lag).
  *
- * Failures.  A CUDA call that fails leaves its reason in the context (cuda_failed); what is queued
- * after it does no harm, and who waits for the queue gets the error.
+ * Failures.  A CUDA call that fails leaves its reason in the context (cuda_failed).  Work queued
+ * after it is harmless, and whoever waits for the queue gets the error.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CUDA_H
 #define OLE_SRC_DEVICE_CUDA_CUDA_H
 
+#include "data/loader/photo.h"
 #include "device/backend.h"
 #include "ole/loss.h"
 
@@ -48,18 +49,19 @@ enum {
     CUDA_ROW_BLOCKS = 64
 };
 
-/* Side work ends at most so many backwards of nodes after the one that queued it. */
+/* Side work ends at most this many backward calls of nodes after the one that queued it. */
 enum { CUDA_LAG = 6 };
 
 typedef enum cuda_type { CUDA_FLOAT, CUDA_BFLOAT16 } cuda_type;
 
-/* What a thread block of the softmax leaves for the last of them, which adds it up in order. */
+/* The sums that a thread block of the softmax leaves for the last block, which adds them up in
+ * order. */
 typedef struct cuda_row_sums {
     double loss;
     int64_t right;
 } cuda_row_sums;
 
-/* What a step comes to: of this rank's rows, and where ranks are linked then of all. */
+/* The sums of a step: over this rank's rows, then, if ranks are linked, over all rows. */
 typedef struct cuda_step_sums {
     double loss; /* softmax + weight * added */
     double softmax, added, right;
@@ -67,7 +69,7 @@ typedef struct cuda_step_sums {
 
 enum { CUDA_STEP_SUMS = sizeof(cuda_step_sums) / sizeof(double) };
 
-/* What recorded work reads when it is replayed; in device memory. */
+/* What recorded work reads when it is replayed, in device memory. */
 typedef struct cuda_clock {
     uint64_t step; /* of dropout and of Adam, from 1 */
     double lr;
@@ -85,7 +87,7 @@ typedef struct cuda_clock {
     cuda_row_sums rows[CUDA_ROW_BLOCKS];
 } cuda_clock;
 
-/* Losses beside the softmax that the next check takes in. */
+/* Losses besides softmax that the next check adds. */
 typedef struct cuda_added_losses {
     int count;
     const ole_loss_outcome *outcome[CUDA_MAX_ADDED]; /* device memory */
@@ -113,12 +115,13 @@ struct ole_device_context {
     unsigned side_pending;   /* bit i: event[1 + i] ends work that stream has not waited for */
     cuda_added_losses added; /* of the step being queued */
     int64_t launches;        /* own kernels queued since the context was opened */
-    void *staging;           /* device memory on the way to and from the host */
+    void *staging;           /* device memory for copies from and to the host */
     size_t staging_bytes;
     void *bounce; /* page-locked memory of the host that copies go through (backend.c) */
-    struct cuda_update_table *updates; /* what update_all() has on the GPU (update_all.c) */
-    struct cuda_replays *replays;      /* of recorder.c */
-    struct cuda_link *link;            /* to the GPUs of other ranks (link.c), or NULL */
+    struct cuda_update_table *updates;  /* what update_all() has on the GPU (update_all.c) */
+    struct cuda_update_table *averages; /* ... and average() */
+    struct cuda_replays *replays;       /* of recorder.c */
+    struct cuda_link *link;             /* to the GPUs of other ranks (link.c), or NULL */
     ole_status failed;
     ole_error failure; /* the first one */
 };
@@ -150,7 +153,7 @@ void cuda_side_end(ole_device_context *context);
 void cuda_side_advance(ole_device_context *context);
 void cuda_side_join(ole_device_context *context);
 
-/* What is queued on `stream` from now on follows all side work that context->stream does not wait
+/* Makes later work on `stream` follow all side work that context->stream does not wait
  * for yet. */
 void cuda_side_follow(ole_device_context *context, cudaStream_t stream);
 
@@ -159,7 +162,7 @@ void cuda_side_follow(ole_device_context *context, cudaStream_t stream);
 ole_status cuda_tune_open(ole_device_context *context, ole_error *error);
 void cuda_tune_close(ole_device_context *context);
 
-/* One thread at a time measures algorithms, rehearses and records (backend.c). */
+/* One thread at a time measures algorithms, warms up and records (backend.c). */
 void cuda_setup_lock(void);
 void cuda_setup_unlock(void);
 
@@ -172,7 +175,7 @@ typedef struct cuda_part {
     size_t moments; /* bytes, of its [2, pitch] doubles */
 } cuda_part;
 
-/* How a tensor lies. Kernels take it by value; it must stay small. */
+/* The layout of a tensor. Kernels take it by value; keep it small. */
 typedef struct cuda_layout {
     cuda_type type;
     int parts; /* 1: one tensor, without moments; more, or `stacked`: a concatenation's */
@@ -206,7 +209,7 @@ typedef struct cuda_request {
     const ole_node *node;
     int64_t n;
     bool train, needs_dx;
-    const cuda_layout *x[OLE_MAX_INPUTS]; /* NULL where there is no such input */
+    const cuda_layout *x[OLE_MAX_INPUTS]; /* NULL if there is no such input */
 } cuda_request;
 
 /* Stacked inputs of an op that does not take them: how they lie, and where in scratch they and
@@ -217,12 +220,12 @@ typedef struct cuda_adapted {
     size_t x[OLE_MAX_INPUTS], dx[OLE_MAX_INPUTS];
 } cuda_adapted;
 
-/* What every op remembers; ops with more begin their state with it. plan->y_layout = &state->y. */
+/* The state of every op; ops with more begin their state with it. plan->y_layout = &state->y. */
 typedef struct cuda_state {
     bool train;
     cuda_layout x[OLE_MAX_INPUTS];
     cuda_layout y;
-    void (*release)(void *state); /* frees what an op has besides, or NULL */
+    void (*release)(void *state); /* frees what else an op holds, or NULL */
     cuda_adapted adapted;         /* adapt.c's */
 } cuda_state;
 
@@ -256,6 +259,7 @@ extern const cuda_op cuda_norm;  /* norm.cu */
 extern const cuda_op cuda_relu, cuda_add, cuda_dropout, cuda_flatten; /* pointwise.cu */
 extern const cuda_op cuda_concat;                                     /* concat.cu */
 extern const cuda_op cuda_maxpool, cuda_avgpool;                      /* pool.cu */
+extern const cuda_op cuda_pad;                                        /* pad.cu */
 
 /* adapt.c: replaces layouts that the op does not know, adds the scratch this takes, and brings the
  * inputs of a call over and its gradients back. */
@@ -283,16 +287,20 @@ void cuda_param_to_plain(ole_device_context *context, const ole_node *node, cons
 void cuda_gradient_to_plain(ole_device_context *context, const ole_node *node,
                             const ole_param *param, const void *from, float *plain);
 
-/* update_all.c: ole_backend.update_all and its table. */
+/* update_all.c: ole_backend.update_all, .clip and .average, and their tables. */
 void cuda_update_all(ole_device_context *context, const ole_update *update,
                      const ole_update_item *items, int count);
-void cuda_update_table_free(ole_device_context *context);
+void cuda_clip_all(ole_device_context *context, double largest, const ole_update_item *items,
+                   int count);
+void cuda_average_all(ole_device_context *context, const ole_update *update,
+                      const ole_update_item *items, int count);
+void cuda_update_tables_free(ole_device_context *context);
 
 /*
  * Copies between host and GPU on context->stream, and waits.  Plain cudaMemcpy and cudaMemset are
- * ordered with the default stream only, and may still be at work when they return: kernels queued
- * here would not see it.  The way leads through page-locked memory: a copy to or from other memory
- * waits inside the driver, and the runs beside this one cannot launch anything meanwhile.
+ * ordered with the default stream only, and may still be running when they return: kernels queued
+ * here would not see the data.  Copies go through page-locked memory: a copy to or from other
+ * memory waits inside the driver, and the runs beside this one cannot launch anything meanwhile.
  */
 bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t bytes,
                enum cudaMemcpyKind kind, const char *doing);
@@ -300,7 +308,7 @@ bool cuda_copy(ole_device_context *context, void *to, const void *from, size_t b
 /* Device memory of `bytes`, filled from `from` unless that is NULL; NULL where it fails. */
 void *cuda_send(ole_device_context *context, const void *from, size_t bytes, const char *doing);
 
-/* Elements of a parameter as it lies, padding included. */
+/* Elements of a parameter in memory, padding included. */
 int64_t cuda_param_size(const ole_param *param);
 
 /* Whether it is a convolution's or linear layer's weight: kept in two types where they differ. */
@@ -324,7 +332,7 @@ void cuda_add_bias(ole_device_context *context, const cuda_layout *layout, const
 void cuda_accumulate(ole_device_context *context, cuda_type type, int64_t count, const void *from,
                      void *to);
 
-/* Numbers between -1 and 1 that look random, to measure with (elements.cu). */
+/* Pseudo-random numbers between -1 and 1 for measurements (elements.cu). */
 void cuda_fill(ole_device_context *context, cuda_type type, int64_t count, uint32_t seed, void *to);
 
 /* Packs a stacked tensor into one, and adds (or writes) one's gradient to a stacked one
@@ -348,15 +356,16 @@ void cuda_to_plain(ole_device_context *context, ole_layout layout, const void *f
  * rows and scale * mean loss (for a scale of 0, the mean) are added to clock->now.
  */
 void cuda_softmax(ole_device_context *context, const cuda_layout *layout, const void *logits,
-                  const int32_t *labels, double scale, void *dlogits, float *scores, double *sums,
-                  bool count);
+                  const int32_t *labels, double smoothing, double scale, void *dlogits,
+                  float *scores, double *sums, bool count);
 
 /* One tensor to update, in device memory. */
 typedef struct cuda_update_item {
     float *master;
     void *copy; /* bfloat16, or NULL */
-    const void *gradient;
+    void *gradient;
     float *state[2];
+    double rate; /* factor of the clock's */
     int64_t size;
     int64_t gradient_type; /* cuda_type; no padding: tables are compared by their bytes */
 } cuda_update_item;
@@ -371,6 +380,15 @@ int32_t *cuda_make_tiles(const ole_update_item *items, int count, int *tile_coun
 void cuda_update(ole_device_context *context, const ole_update *update,
                  const cuda_update_item *items, const int32_t *tiles, int tile_count);
 
+/* Moves state[0] of these tiles towards the parameters. */
+void cuda_average(ole_device_context *context, const ole_update *update,
+                  const cuda_update_item *items, const int32_t *tiles, int tile_count);
+
+/* Scales the gradients of these tiles so that their norm is at most `largest`.  squares: room for
+ * tile_count + 1 doubles. */
+void cuda_clip(ole_device_context *context, double largest, const cuda_update_item *items,
+               const int32_t *tiles, int tile_count, double *squares);
+
 /* Samples that live on the GPU (record.cu). */
 typedef struct cuda_samples {
     const uint8_t *bytes; /* [count, c, h, w], or */
@@ -379,9 +397,11 @@ typedef struct cuda_samples {
     const int32_t *labels; /* [samples of the split] */
     int c, h, w;
     uint64_t seed;
-    uint32_t stream; /* of crops and mirrors */
     int crop;
     bool flip;
+    ole_photo photo;
+    bool augments;                                                 /* photo asks for something */
+    float mean[OLE_PHOTO_CHANNELS], deviation[OLE_PHOTO_CHANNELS]; /* then: of each channel */
     const float *table; /* [statistics, 256] bytes normalised (floats: [statistics, 2] mean and
                             deviation) */
     int statistics; /* channels normalised apart: c, or 1 for vectors, whose c values share it */
@@ -406,7 +426,7 @@ void cuda_tick(ole_device_context *context, const double *rates);
 void cuda_check(ole_device_context *context);
 void cuda_tock(ole_device_context *context);
 
-/* Step and rate for what is not recorded. */
+/* Step and learning rate of work that is not recorded. */
 void cuda_set_clock(ole_device_context *context, uint64_t step, double lr);
 
 /* Lets the next check first add share * value of a loss, and weight times that to the whole loss,

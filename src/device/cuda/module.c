@@ -23,14 +23,13 @@ static int count_gpus(ole_error *error) {
     int count = 0;
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code == cudaErrorInsufficientDriver)
-        ole_fail(
-            error, OLE_ERROR_UNSUPPORTED,
-            "CUDA: there is no NVIDIA driver, or it is too old for CUDA %d.%d: install a newer "
-            "one, or use --device cpu",
-            CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                 "CUDA: no NVIDIA driver, or one too old for CUDA %d.%d; install a newer one, or "
+                 "use --device cpu",
+                 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     else if (code != cudaSuccess || count == 0)
         ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                 "CUDA: no GPU can be used (%s); see nvidia-smi, or use --device cpu",
+                 "CUDA: no usable GPU (%s); see nvidia-smi, or use --device cpu",
                  cudaGetErrorString(code != cudaSuccess ? code : cudaErrorNoDevice));
     return code == cudaSuccess ? count : 0;
 }
@@ -40,8 +39,8 @@ static ole_status describe(int gpu, ole_cuda_gpu *out, ole_error *error) {
     int count = count_gpus(error);
     if (count == 0) return OLE_ERROR_UNSUPPORTED;
     if (gpu < 0 || gpu >= count)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "cuda:%d: there are %d GPUs, 0 to %d", gpu,
-                        count, count - 1);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "cuda:%d: no such GPU; there are %d, 0 to %d",
+                        gpu, count, count - 1);
     cudaError_t code = cudaGetDeviceProperties(&properties, gpu);
     if (code != cudaSuccess)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED, "cuda:%d: %s", gpu, cudaGetErrorString(code));
@@ -51,10 +50,10 @@ static ole_status describe(int gpu, ole_cuda_gpu *out, ole_error *error) {
                           .memory = properties.totalGlobalMem};
     memcpy(out->name, properties.name, sizeof out->name - 1);
     if (properties.major * 10 + properties.minor < MAJOR * 10 + MINOR)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "cuda:%d: %s has compute capability %d.%d, at least %d.%d is needed; use "
-                        "--device cpu",
-                        gpu, out->name, properties.major, properties.minor, MAJOR, MINOR);
+        return ole_fail(
+            error, OLE_ERROR_UNSUPPORTED,
+            "cuda:%d: %s has compute capability %d.%d, but %d.%d is the minimum; use --device cpu",
+            gpu, out->name, properties.major, properties.minor, MAJOR, MINOR);
     return OLE_OK;
 }
 

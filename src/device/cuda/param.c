@@ -30,7 +30,7 @@ int64_t cuda_param_size(const ole_param *param) {
     return cuda_pitch(f.out) * f.window * f.in_pitch;
 }
 
-/* Where element e of the plain parameter lies. */
+/* The position of element e of the plain parameter. */
 static int64_t place_of(const ole_param *param, const filter *f, int64_t e) {
     if (!cuda_param_is_weight(param)) return e;
     int64_t w = e % f->window, in = e / f->window % f->in, out = e / f->window / f->in;
@@ -50,7 +50,7 @@ size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const
     return (size_t)cuda_param_size(param) * (has_copy(context, param) ? 6 : 4);
 }
 
-/* To the nearest, of two equally near ones the even. */
+/* To the nearest; ties to even. */
 static uint16_t to_bfloat16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -65,7 +65,7 @@ static float from_bfloat16(uint16_t x) {
     return value;
 }
 
-/* Room on the host for a parameter as it lies, zeroed; NULL is noted in the context. */
+/* Host memory for a parameter in device layout, zeroed; NULL is recorded in the context. */
 static void *make_room(ole_device_context *context, const ole_node *node, const ole_param *param) {
     void *room = calloc(1, cuda_param_bytes(context, node, param));
     if (!room) cuda_failed(context, cudaErrorMemoryAllocation, "moving a parameter");

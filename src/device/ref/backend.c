@@ -107,6 +107,7 @@ static const ref_row rows[] = {
     [OLE_OP_DROPOUT] = {RUN(dropout), .in_place = true, .dx_in_place = true, .saved_element = 1},
     [OLE_OP_ADD] = {RUN(add), .in_place = true, .dx_in_place = true},
     [OLE_OP_CONCAT] = {RUN(concat)},
+    [OLE_OP_PAD] = {RUN(pad)},
 };
 
 static ole_status plan_op(ole_device_context *context, const ole_node *node, int64_t n, bool train,
@@ -177,5 +178,7 @@ const ole_backend REF(backend) = {
     .to_plain = to_plain,
     .from_plain = from_plain,
     .softmax_loss = REF(softmax_loss),
+    .clip = REF(clip),
+    .average = REF(average),
     .update = REF(update),
 };

@@ -34,6 +34,7 @@ ref_op REF(linear_forward), REF(linear_backward);
 ref_op REF(relu_forward), REF(relu_backward);
 ref_op REF(add_forward), REF(add_backward);
 ref_op REF(concat_forward), REF(concat_backward);
+ref_op REF(pad_forward), REF(pad_backward);
 ref_op REF(flatten_forward), REF(flatten_backward);
 ref_op REF(dropout_forward), REF(dropout_backward);
 
@@ -41,8 +42,14 @@ ref_op REF(dropout_forward), REF(dropout_backward);
 ref_op REF(bias_gradient);
 
 void REF(softmax_loss)(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
-                       const int32_t *labels, double scale, void *dlogits, float *scores,
-                       double *loss, int64_t *correct);
+                       const int32_t *labels, double smoothing, double scale, void *dlogits,
+                       float *scores, double *loss, int64_t *correct);
+void REF(clip)(ole_device_context *context, double largest, const ole_update_item *items,
+               int count);
+
+void REF(average)(ole_device_context *context, const ole_update *update,
+                  const ole_update_item *items, int count);
+
 void REF(update)(ole_device_context *context, const ole_update *update, size_t bytes, void *param,
                  const void *gradient, void *state[2]);
 

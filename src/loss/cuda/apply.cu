@@ -1,7 +1,7 @@
 /*
- * src/loss/cuda/apply.cu - value and gradient from what small.cu and iterate.cu found.
+ * src/loss/cuda/apply.cu - value and gradient from the results of small.cu and iterate.cu.
  *
- * A block takes 8 sorted rows, a warp each, and 32 columns, a lane each:
+ * A block takes 8 sorted rows, one per warp, and 32 columns, one per lane:
  *
  *     row i of class c = factor * ( [‖X_c‖_* > Δ] polar(X_c)_i - polar(X)_i )
  *

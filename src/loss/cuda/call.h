@@ -1,5 +1,5 @@
 /*
- * src/loss/cuda/call.h - what one evaluation on a GPU passes to its kernels.
+ * src/loss/cuda/call.h - the arguments that one evaluation on a GPU passes to its kernels.
  *
  * The kernels, in the order of the stream (plan.c queues them; docs/maths.md section 7 says why):
  *     group    rows sorted by label; NaN and Inf                              (group.cu)
@@ -35,13 +35,13 @@ typedef struct loss_large {
     int side;     /* m, the smaller of rows and dim */
     int columns;  /* nonzero: rows > dim, and Gram matrices are of columns */
     int active;   /* nonzero: takes part in the step at hand */
-    int cut;      /* nonzero: σ under the threshold may be there, and must be taken out */
+    int cut;      /* nonzero: there may be σ under the threshold to remove */
     int current;  /* which of the buffers holds Y: 0 or 1; -1: the rows themselves */
     double bound; /* >= σ_max of the matrix at hand */
     double threshold;
 } loss_large;
 
-/* Everything the kernels know; passed by value. All pointers are device memory. */
+/* The kernels' only argument, passed by value. All pointers are device memory. */
 typedef struct loss_call {
     /* the batch */
     const void *x;

@@ -1,5 +1,5 @@
 /*
- * src/loss/cuda/element.cuh - what all kernels of the loss use: elements of any type read as
+ * src/loss/cuda/element.cuh - used by all kernels of the loss: elements of any type read as
  * float64, labels, shapes, the scale of float64 input, and how a kernel is launched.
  */
 #ifndef OLE_SRC_LOSS_CUDA_ELEMENT_CUH
@@ -62,7 +62,7 @@ __device__ static inline int64_t column_gram_at(const loss_call &call, int matri
 /*
  * The power of two that brings the largest |x| of the used rows to [1/2, 1), for float64 input; 1
  * for other types, whose squares fit into float64.  Called by all threads of a block; `shared` has
- * room for a double a warp.
+ * room for one double per warp.
  */
 __device__ static inline double block_scale(const loss_call &call, double *shared) {
     if (!call.scaled) return 1.0;
@@ -85,7 +85,7 @@ __device__ static inline double block_scale(const loss_call &call, double *share
 
 /*
  * The largest (or the sum, in one order) of the values of the threads of a block of WARPS warps;
- * the same on all of them.  `shared` has room for a double a warp.
+ * the same on all of them.  `shared` has room for one double per warp.
  */
 template <bool LARGEST, int WARPS>
 __device__ double block_combine(double v, double *shared) {

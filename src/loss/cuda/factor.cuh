@@ -19,7 +19,7 @@
 
 enum { FACTOR_THREADS = 256, FACTOR_SIDE = 16 };
 
-/* Pivots under this share of the largest are what rounding left. */
+/* Pivots under this share of the largest are rounding errors. */
 #define FACTOR_NOISE 1e-30f
 
 /* For input of float32 or less the plain elimination is good enough down to this share of the

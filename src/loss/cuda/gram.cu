@@ -23,7 +23,7 @@ enum {
     THREADS = GRAM_ENTRIES * SHARES
 };
 
-/* Two lists of vectors whose products are wanted: element k of vector i. */
+/* Two lists of vectors to multiply: element k of vector i. */
 struct Source {
     int start; /* first sorted row */
     int columns;
@@ -37,7 +37,7 @@ __device__ double element(const loss_call &call, const Source &s, int i, int k, 
     return scale * read_element(call, row * call.x_stride + (s.columns ? i : k));
 }
 
-/* (sum, rest) += v, without losing what does not fit into `sum`. */
+/* (sum, rest) += v, with the rounding error of `sum` added to `rest`. */
 __device__ void add_two(double &sum, double &rest, double v) {
     double s = sum + v, b = s - sum;
     rest += (sum - (s - b)) + (v - b);
@@ -106,7 +106,7 @@ __device__ bool row_tile_needed(const loss_call &call, int used, int row_tile, i
     return call.first[row_tile * GRAM_TILE] < (column_tile + 1) * GRAM_TILE;
 }
 
-/* The class that is number `index` of those with more rows than columns; -1: there is none. */
+/* Class number `index` among those with more rows than columns; -1: none. */
 __device__ int column_class(const loss_call &call, int used, int index) {
     __shared__ int found;
     if (threadIdx.x == 0) found = -1;

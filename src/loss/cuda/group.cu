@@ -1,10 +1,10 @@
 /*
- * src/loss/cuda/group.cu - the rows of the batch sorted by label, each class by rising row, without
- * a host that looks: a warp a row counts the labels below its own and the equal ones before it,
- * which is the row's place.  It also looks at the row's features for NaN and Inf.
+ * src/loss/cuda/group.cu - the rows of the batch sorted by label, each class
+ * by rising row, without the host: one warp per row counts the smaller labels and the equal ones
+ * before it, which gives the row's place.  It also checks the row's features for NaN and Inf.
  *
- * Counting is rows^2 comparisons, 4096 rows a few microseconds; there is no dependence between
- * blocks and nothing to initialise.
+ * Counting takes rows^2 comparisons, a few microseconds for 4096 rows; blocks are independent and
+ * there is nothing to initialise.
  */
 #include "loss/cuda/element.cuh"
 

@@ -2,7 +2,7 @@
  * src/loss/cuda/iterate.cu - the polar factors of the matrices with more than LOSS_SMALL rows and
  * columns, all of them at once, by one cooperative launch: matrix products on the tensor cores with
  * a barrier of the whole GPU between them.  The sizes come from the labels and so are known on the
- * GPU alone; there nothing is launched in vain and a loop ends when its work is done.
+ * GPU alone; there no launch is wasted and a loop ends when its work is done.
  *
  *     Y <- (a + b Y Y^T + c (Y Y^T)^2) Y          from Y = A / bound, in the steps of schedule.cuh
  *
@@ -139,7 +139,7 @@ __device__ void polar(const loss_call &call, grid_group &grid, ProductMemory *me
     }
 }
 
-/* active = which(matrix), for all; between two barriers, since others may still look at it. */
+/* active = which(matrix), for all; between two barriers, since others may still read it. */
 template <typename Which>
 __device__ void activate(const loss_call &call, grid_group &grid, Which which) {
     grid.sync();
@@ -289,7 +289,7 @@ cudaError_t loss_iterate_blocks(int multiprocessors, int *blocks) {
     int each = 0;
     cudaError_t code =
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, iterate, PRODUCT_THREADS, 0);
-    /* More blocks hide more latency, but make the barrier dearer. */
+    /* More blocks hide more latency, but make the barrier slower. */
     *blocks = multiprocessors * (each < 3 ? each : 3);
     return code;
 }

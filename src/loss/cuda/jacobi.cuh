@@ -61,7 +61,8 @@ __device__ static inline Rotation rotation_of(double a, double b, double c) {
     return Rotation{y, t * y, t};
 }
 
-/* One meeting: x (square a, kept up to date) and column y in memory. True: it was far from done. */
+/* One rotation: x (square a, kept up to date) and column y in memory. True: far from orthogonal
+ * before. */
 template <int R>
 __device__ bool meet(double (&x)[R], double &a, double *y, bool there) {
     double v[R], b = 0.0, c = 0.0;

@@ -1,7 +1,7 @@
 /*
- * src/loss/cuda/phases.cuh - the phases of iterate.cu: what all blocks of the GPU do together on
+ * src/loss/cuda/phases.cuh - the phases of iterate.cu: the work of all blocks of the GPU on
  * all larger matrices between two barriers.  A phase shares its tiles or rows out over the blocks;
- * what an entry becomes does not depend on who computes it.
+ * an entry's value does not depend on the thread that computes it.
  *
  * Memory of a matrix (see loss_call): Y in y[..][0 or 1] and side x side matrices in
  * square[..][0..2], both at offsets by the matrix's first row.
@@ -76,7 +76,7 @@ __device__ void share_warps(const loss_call &call, Count count, Body body) {
           (int64_t)blockIdx.x * PHASE_WARPS + threadIdx.x / 32, count, body);
 }
 
-/* body(matrix, index) for each active matrix, a block each. */
+/* body(matrix, index) for each active matrix, one block per matrix. */
 template <typename Body>
 __device__ void each_matrix(const loss_call &call, Body body) {
     for (int s = (int)blockIdx.x; s < call.max_large; s += (int)gridDim.x) {
@@ -249,7 +249,7 @@ __device__ static inline void against_input_phase(const loss_call &call, Product
         [&](const loss_large &m) { return square_of(call, m, 1); });
 }
 
-/* change(matrix, i, j) for all entries of the side x side matrices, a row a warp. */
+/* change(matrix, i, j) for all entries of the side x side matrices, one row per warp. */
 template <typename Change>
 __device__ void entries_phase(const loss_call &call, Change change) {
     share_warps(

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the grids of the kernels can number. */
+/* The largest batch that the grids of the kernels can cover. */
 enum { MAX_ROWS = 1 << 24, MAX_DIM = 1 << 20 };
 
 enum {
@@ -25,7 +25,7 @@ enum {
 };
 
 struct ole_cuda_loss {
-    loss_call call; /* what is the same for all evaluations */
+    loss_call call; /* the part that is the same for all evaluations */
     ole_loss_options options;
     int gpu;
     int blocks; /* of iterate */
@@ -103,7 +103,7 @@ static void place(ole_cuda_loss *loss, ole_arena *arena) {
     place_iterate(c, arena);
 }
 
-/* Bytes of the host copies of what is known of each slot. */
+/* Bytes of the host copies of each slot's results. */
 static size_t host_bytes(const loss_call *c) {
     return (size_t)c->max_rows * (sizeof *c->label + sizeof *c->norm + sizeof *c->first +
                                   sizeof *c->count + sizeof *c->rank);
@@ -149,7 +149,7 @@ static void fill_call(ole_cuda_loss *loss, int64_t max_rows, int64_t dim, ole_dt
     };
 }
 
-/* Makes the plan's GPU the current one; `before` is what to go back to. */
+/* Makes the plan's GPU the current one; `before` receives the previous one. */
 static cudaError_t enter(const ole_cuda_loss *loss, int *before) {
     cudaError_t code = cudaGetDevice(before);
     return code == cudaSuccess && *before != loss->gpu ? cudaSetDevice(loss->gpu) : code;
@@ -186,8 +186,8 @@ static ole_status create(ole_cuda_loss **result, int64_t max_rows, int64_t dim, 
     *result = NULL;
     if (max_rows > MAX_ROWS || dim > MAX_DIM)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "%" PRId64 " x %" PRId64 " features: on a GPU at most %d x %d", max_rows,
-                        dim, MAX_ROWS, MAX_DIM);
+                        "%" PRId64 " x %" PRId64 " features; the limit on a GPU is %d x %d",
+                        max_rows, dim, MAX_ROWS, MAX_DIM);
     ole_cuda_loss *loss = calloc(1, sizeof *loss);
     if (!loss) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     loss->options = *options;
@@ -197,7 +197,7 @@ static ole_status create(ole_cuda_loss **result, int64_t max_rows, int64_t dim, 
     loss->gpu = options->gpu < 0 ? before : options->gpu;
     ole_status status = OLE_OK;
     if (code == cudaSuccess && loss->gpu >= gpus)
-        status = ole_fail(error, OLE_ERROR_ARGUMENT, "options.gpu is %d: there are GPUs 0 to %d",
+        status = ole_fail(error, OLE_ERROR_ARGUMENT, "options.gpu is %d; must be 0 to %d",
                           loss->gpu, gpus - 1);
     else if (code == cudaSuccess)
         code = enter(loss, &before);
@@ -293,14 +293,13 @@ static double largest_of(int dtype) {
     return dtype == OLE_F64 ? DBL_MAX : (dtype == OLE_F16 ? half : (double)FLT_MAX);
 }
 
-/* What the CPU would have refused. */
+/* Reports what the CPU would have refused. */
 static ole_status check_outcome(const ole_cuda_loss *loss, const ole_loss_batch *batch,
                                 const ole_loss_gradient *gradient, const ole_loss_outcome *got,
                                 const ole_loss_result *result, ole_error *error) {
     if (got->rows == 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "batch.labels: all %" PRId64 " rows are ignored (label < 0), none is left",
-                        batch->rows);
+                        "batch.labels: all %" PRId64 " rows are ignored (label < 0)", batch->rows);
     if (result->per_class && result->per_class_capacity < got->classes)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "result.per_class_capacity is %" PRId64 ", but %" PRId64
@@ -308,18 +307,18 @@ static ole_status check_outcome(const ole_cuda_loss *loss, const ole_loss_batch 
                         result->per_class_capacity, got->classes);
     if (got->bad_row >= 0)
         return ole_fail(error, OLE_ERROR_DATA,
-                        "features: row %" PRId64 " holds NaN or Inf: look at what produced it",
+                        "features: row %" PRId64 " holds NaN or Inf; check what produced it",
                         got->bad_row);
     if (!isfinite(got->value))
         return ole_fail(error, OLE_ERROR_NUMERIC,
-                        "the loss overflows (sum of norms %g): scale the features down",
+                        "the loss overflows (sum of norms %g); scale the features down",
                         got->class_term);
     double scale = gradient ? loss->options.weight * gradient->upstream : 0.0;
     if (loss->call.mean) scale /= (double)got->rows;
     if (!(fabs(scale) <= largest_of(loss->call.dtype) / 4.0))
         return ole_fail(error, OLE_ERROR_NUMERIC,
                         "the gradient overflows %s (weight * upstream, over N for the mean, is "
-                        "%g): make weight or upstream smaller",
+                        "%g); use a smaller weight or upstream",
                         ole_dtype_name((ole_dtype)loss->call.dtype), scale);
     return OLE_OK;
 }
@@ -332,7 +331,7 @@ static cudaError_t run(ole_cuda_loss *loss, const loss_call *c, ole_loss_outcome
     return code;
 }
 
-/* On the stream that waits for the work of all others, and is waited for. */
+/* On the stream that waits for all others' work, and that they wait for. */
 static ole_status eval(ole_cuda_loss *loss, const ole_loss_batch *batch,
                        const ole_loss_gradient *gradient, ole_loss_result *result,
                        ole_error *error) {

@@ -7,7 +7,7 @@
  *
  * until Y = R M = W, the polar factor of M.  With M = V Σ U^T that is W = V U^T, R = V Σ^-1 V^T,
  * and K = U Σ^-1 U^T = W^T R W.  A few dozen products, where Jacobi rotations take a few hundred
- * rounds; but it cannot leave σ out: where one may be under the threshold, the caller takes
+ * rounds; but it cannot exclude any σ: if one may be under the threshold, the caller uses
  * jacobi.cuh.
  */
 #ifndef OLE_SRC_LOSS_CUDA_POLAR_CUH
@@ -116,7 +116,7 @@ __device__ void polar_product(const double *a, const double *b, PolarSums<N> &su
     }
 }
 
-/* Writes a product; all have read what was there. */
+/* Writes a product; all threads have read the old contents. */
 template <int N>
 __device__ void polar_write(PolarSums<N> &sums, double *to) {
     polar_entries<N>(sums, [&](int i, int j, double v) { to[i * polar_pitch<N>() + j] = v; });

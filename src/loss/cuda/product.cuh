@@ -92,7 +92,7 @@ __device__ static inline void product_tile(const Vectors &a, int i0, const Vecto
     product_fetch(a, i0, 0, depth, next_a);
     product_fetch(b, j0, 0, depth, next_b);
     for (int k0 = 0; k0 < depth; k0 += PRODUCT_DEPTH) {
-        __syncthreads(); /* what was there has been read */
+        __syncthreads(); /* the old contents have been read */
         product_put(a, next_a, m->a);
         product_put(b, next_b, m->b);
         __syncthreads();

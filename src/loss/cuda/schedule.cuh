@@ -6,9 +6,9 @@
  * Each is the best approximation of 1 (in the largest error) on the interval that the one before it
  * left, the interval's lower end never taken under 0.03 of its upper one: a polynomial for a wider
  * interval would grow small σ faster, but throws some of the large ones down near its lower end,
- * and they would lose as many digits.  Three tables are run in rounds with a look at the result
- * between them: features of a net in training are done after the first, and after the second what
- * has converged is over the default threshold of float32.
+ * and they would lose as many digits.  Three tables are run in rounds with a check of the result
+ * between them: features of a network in training are done after the first, and after the second
+ * what has converged is over the default threshold of float32.
  */
 #ifndef OLE_SRC_LOSS_CUDA_SCHEDULE_CUH
 #define OLE_SRC_LOSS_CUDA_SCHEDULE_CUH

@@ -1,6 +1,6 @@
 /*
- * src/loss/cuda/small.cu - the matrices with at most LOSS_SMALL rows or columns, one block each,
- * all of them and the whole batch in one launch: from the Gram matrix in two parts to the
+ * src/loss/cuda/small.cu - the matrices with at most LOSS_SMALL rows or columns, one block per
+ * matrix, classes and the whole batch in one launch: from the Gram matrix in two parts to the
  * triangular factor L (factor.cuh), and from L to norm, rank and
  *
  *     K = sum over σ_j > threshold of u_j u_j^T / σ_j ,

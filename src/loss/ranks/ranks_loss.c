@@ -46,15 +46,15 @@ static ole_status check_plan(int64_t max_rows, int64_t dim, const ole_loss_optio
     if (status == OLE_OK) status = ole_loss_check_dim(dim, error);
     if (status != OLE_OK) return status;
     if (max_rows < 0 || max_rows > OLE_MAX_SIDE)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "max_rows is %" PRId64 ": give 0 to %d",
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "max_rows is %" PRId64 "; must be 0 to %d",
                         max_rows, OLE_MAX_SIDE);
     if (options->device != OLE_DEVICE_CPU)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "options.device: the loss over ranks takes features in host memory: give "
+                        "options.device: the loss over ranks takes features in host memory; use "
                         "OLE_DEVICE_CPU");
     if (route < OLE_RANKS_LOSS_AUTO || route > OLE_RANKS_LOSS_GRAM)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "route is %d: give one of ole_ranks_loss_route",
-                        (int)route);
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "route is %d; must be one of ole_ranks_loss_route", (int)route);
     return OLE_OK;
 }
 
@@ -83,13 +83,13 @@ static ole_status meet(ole_ranks_loss *loss, ole_error *error) {
         if (status == OLE_OK && (all[r].dim != all[0].dim || all[r].route != all[0].route))
             status = ole_fail(error, OLE_ERROR_ARGUMENT,
                               "rank %d plans OLE for %" PRId64 " features by route %" PRId64
-                              ", rank 0 for %" PRId64 " by %" PRId64 ": give all ranks the same",
+                              ", rank 0 for %" PRId64 " by %" PRId64 "; plan the same on all ranks",
                               r, all[r].dim, all[r].route, all[0].dim, all[0].route);
     }
     free(all);
     if (status == OLE_OK && (loss->max_total < 1 || loss->max_total > OLE_MAX_SIDE))
         status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                          "max_rows of all ranks together is %" PRId64 ": give 1 to %d",
+                          "max_rows of all ranks together is %" PRId64 "; must be 1 to %d",
                           loss->max_total, OLE_MAX_SIDE);
     return status;
 }
@@ -147,14 +147,13 @@ static ole_status allocate(ole_ranks_loss *loss, ole_error *error) {
     ole_arena arena = {0};
     place(loss, &arena);
     loss->bytes = arena.used;
-    loss->memory = ole_arena_allocate(arena.used);
+    loss->memory = ole_arena_reserve(&arena);
     if (!loss->memory)
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "out of memory: OLE over ranks for %" PRId64 " x %" PRId64
                         " features, %" PRId64 " of them here, needs %.3g GiB",
                         loss->max_total, loss->dim, loss->max_rows,
                         (double)loss->bytes / 1073741824.0);
-    arena = (ole_arena){.base = loss->memory};
     place(loss, &arena);
     return ole_pool_create(&loss->pool, loss->options.threads, error);
 }
@@ -227,7 +226,7 @@ static ole_status check_mine(const ole_ranks_loss *loss, const ole_loss_batch *m
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s is NULL", !mine ? "batch" : "result");
     if (mine->rows < 0 || mine->rows > loss->max_rows)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "batch.rows is %" PRId64 ": planned were 0 to %" PRId64, mine->rows,
+                        "batch.rows is %" PRId64 ": the plan takes 0 to %" PRId64, mine->rows,
                         loss->max_rows);
     return ole_loss_check_call(loss->dim, mine, gradient, error);
 }
@@ -315,8 +314,7 @@ static ole_status group(ole_ranks_loss *loss, const talk *all, ole_error *error)
     }
     if (all->bad < 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_DATA,
-                    "features: row %" PRId64 " holds NaN or Inf: look at what produced it",
-                    all->bad);
+                    "features: row %" PRId64 " holds NaN or Inf; check what produced it", all->bad);
 }
 
 /* ---- routes ------------------------------------------------------------------------------- */

@@ -307,8 +307,9 @@ static ole_status open_world(ole_ranks **ranks, ole_error *error) {
     int initialized, finalized, level = MPI_THREAD_SINGLE;
     MPI_Finalized(&finalized);
     if (finalized)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "MPI: a process can join its group once, and has left it");
+        return ole_fail(
+            error, OLE_ERROR_UNSUPPORTED,
+            "MPI: this process has already joined and left its group, which works once only");
     MPI_Initialized(&initialized);
     if (initialized)
         MPI_Query_thread(&level);
@@ -316,9 +317,9 @@ static ole_status open_world(ole_ranks **ranks, ole_error *error) {
         MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
     if (level < MPI_THREAD_FUNNELED) {
         if (!initialized) MPI_Finalize();
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "MPI: this MPI is for programs without threads (MPI_THREAD_SINGLE); use a "
-                        "build of it with threads");
+        return ole_fail(
+            error, OLE_ERROR_UNSUPPORTED,
+            "MPI: this MPI is built without threads (MPI_THREAD_SINGLE); use a build with threads");
     }
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -339,11 +340,11 @@ static ole_status open_watched(ole_ranks **out, const ole_ranks_options *options
     ole_status status = open_world(&ranks, error);
     int launched = ole_launcher_size();
     if (status == OLE_OK && ranks->size == 1 && launched > 1)
-        status = ole_fail(error, OLE_ERROR_ARGUMENT, /* all processes would do the same */
-                          "MPI: one of %d processes finds no others: the launcher is not that of "
-                          "the MPI that 'ole info' shows; take its mpirun, or srun --mpi=pmix or "
-                          "pmi2",
-                          launched);
+        status =
+            ole_fail(error, OLE_ERROR_ARGUMENT, /* all processes would do the same */
+                     "MPI: one of %d processes finds no others: the launcher does not belong to "
+                     "the MPI that 'ole info' shows; use its mpirun, or srun --mpi=pmix or pmi2",
+                     launched);
     if (status == OLE_OK)
         status = ole_watch_start(&((mpi_ranks *)ranks)->watch, ranks, options, error);
     if (status == OLE_OK)
@@ -361,8 +362,8 @@ static void describe(char *out, size_t room) {
     MPI_Get_library_version(library, &length);
     library[strcspn(library, ",\n")] = '\0';
     MPI_Get_version(&version, &subversion);
-    snprintf(out, room, "%.80s, MPI %d.%d; threads: serialized asked for, funneled enough", library,
-             version, subversion);
+    snprintf(out, room, "%.80s, MPI %d.%d; threads: serialized requested, funneled sufficient",
+             library, version, subversion);
 }
 
 extern OLE_API const ole_mpi_table ole_mpi;

@@ -104,14 +104,14 @@ static void end_late(const ole_start *start) {
     if (start->door < 0)
         snprintf(why, sizeof why, "a rank is missing or stopped");
     else if (count == 0)
-        snprintf(why, sizeof why, "all have come, but MPI does not connect them");
+        snprintf(why, sizeof why, "all have started, but MPI does not connect them");
     else if (ole_launcher_one_host())
-        snprintf(why, sizeof why, "%s %s not come, or %s ended", missing, have, have);
+        snprintf(why, sizeof why, "%s %s not started, or %s ended", missing, have, have);
     else
         snprintf(why, sizeof why,
-                 "of this host's, %s came; the others are on other hosts, or missing", here);
-    end_process(start, "the start of %d ranks has not ended after %g s (OLE_RANK_START): %s",
-                start->size, start->options.start, why);
+                 "on this host, %s started; the others are on other hosts, or missing", here);
+    end_process(start, "%d ranks have not all started after %g s (OLE_RANK_START): %s", start->size,
+                start->options.start, why);
 }
 
 /* ---- The thread --------------------------------------------------------------------------- */
@@ -122,7 +122,8 @@ static void notice_stopped(ole_start *start) {
         long pid;
         bool stopped = r != start->rank && is_here(start, r, &pid) && ole_process_state(pid) == 'T';
         if (stopped && start->stopped[r])
-            end_process(start, "rank %d (pid %ld) was stopped before all ranks had come", r, pid);
+            end_process(start, "rank %d (pid %ld) was stopped before all ranks had started", r,
+                        pid);
         start->stopped[r] = stopped;
     }
 }
@@ -137,7 +138,7 @@ static void *count_seconds(void *argument) {
         waited += now - last < 2 ? now - last : 2;
         last = now;
         if (ole_launcher_ended(&start->launcher))
-            end_process(start, "the launcher (%s, pid %ld) has ended before all ranks had come",
+            end_process(start, "the launcher (%s, pid %ld) ended before all ranks had started",
                         start->launcher.name, start->launcher.pid);
         if (waited >= start->options.start) end_late(start);
         if (waited < looked + start->options.silence) continue;

@@ -98,8 +98,8 @@ static void linger(ole_watch *watch) {
 
 /*
  * The end of this process, or, when it is about to end by itself for a reason of its own, of this
- * thread.  As soon as one process ends, the launcher sends SIGTERM to the others, who still have to
- * say why.
+ * thread.  As soon as one process ends, the launcher sends SIGTERM to the others and soon kills
+ * them: who has to say why does so before it lets the others go.
  */
 static void end_here(ole_watch *watch, const char *sentence) {
     stage now = watch->stage;
@@ -107,13 +107,11 @@ static void end_here(ole_watch *watch, const char *sentence) {
            !atomic_compare_exchange_weak(&watch->stage, &now, LOST))
         ;
     signal(SIGTERM, SIG_IGN);
+    bool by_itself = now == FAILING || now == ENDED;
+    if (!by_itself && watch->lost) watch->lost(watch->lost_context, sentence);
     linger(watch);
-    if (now == FAILING || now == ENDED) {
-        watch->stage = ENDED;
-        return;
-    }
-    if (watch->lost) watch->lost(watch->lost_context, sentence);
-    _exit(1);
+    if (!by_itself) _exit(1);
+    watch->stage = ENDED;
 }
 
 /* Everyone is told, and ends.  `gone` is not waited for; NULL: it is not a rank that was lost. */
@@ -142,7 +140,7 @@ static const char *name_rank(const ole_watch *watch, int rank, char name[128]) {
 static void notice_end(ole_watch *watch, int rank) {
     char name[128];
     if (watch->slept > watch->silence / 2 && ole_clock() - watch->woke < 5)
-        lose(watch, NULL, "%s was stopped for %.0f s, and the others have ended without it",
+        lose(watch, NULL, "%s was stopped for %.0f s, and the others ended without it",
              name_rank(watch, watch->rank, name), watch->slept);
     else
         lose(watch, NULL, "%s was killed or ended", name_rank(watch, rank, name));
@@ -222,7 +220,7 @@ static void look_around(ole_watch *watch) {
     }
     if (watch->stage != WATCHING) return;
     if (ole_launcher_ended(&watch->launcher))
-        lose(watch, NULL, "the launcher (%s on %s, pid %ld) has ended", watch->launcher.name,
+        lose(watch, NULL, "the launcher (%s on %s, pid %ld) ended", watch->launcher.name,
              watch->infos[watch->rank].host, watch->launcher.pid);
     if (now < watch->beaten + watch->beat) return;
     watch->beaten = now;
@@ -322,13 +320,14 @@ static ole_status exchange_infos(ole_watch *watch, ole_ranks *ranks, const char 
         char name[128];
         name_rank(watch, r, name);
         if (strcmp(c->version, first->version) != 0)
-            return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "%s runs version %s, rank 0 version %s: install the same on all hosts",
-                            name, c->version, first->version);
+            return ole_fail(
+                error, OLE_ERROR_ARGUMENT,
+                "%s runs version %s, rank 0 version %s; install the same version on all hosts",
+                name, c->version, first->version);
         if (strcmp(c->task, first->task) != 0)
             return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "%s runs '%s', rank 0 '%s': start all ranks alike", name, c->task,
-                            first->task);
+                            "%s runs '%s', rank 0 '%s'; start all ranks with the same command",
+                            name, c->task, first->task);
     }
     return OLE_OK;
 }
@@ -372,7 +371,8 @@ ole_status ole_watch_start(ole_watch **out, ole_ranks *ranks, const ole_ranks_op
     ole_status status = OLE_OK;
     bool started = false;
     ole_watch *watch = allocate_watch(ranks, options);
-    if (!watch) status = ole_fail(error, OLE_ERROR_MEMORY, "ranks: no memory for the watch");
+    if (!watch)
+        status = ole_fail(error, OLE_ERROR_MEMORY, "ranks: out of memory for the failure watch");
     status = ole_ranks_agree(ranks, status, error);
     if (status == OLE_OK) status = exchange_infos(watch, ranks, options->task, error);
     if (status == OLE_OK) status = connect_all(watch, ranks, error);

@@ -90,7 +90,7 @@ ole_status ole_wire_listen(bool same_host, int *listener, ole_invitation *invita
     *listener = -1;
     return ole_fail(error, OLE_ERROR_IO, "ranks: %s",
                     secret ? "this host has no network interface that other hosts can reach"
-                           : "the system has no random numbers to give");
+                           : "the system provides no random numbers");
 }
 
 /* Waits until `events` hold; false when they did not in time. */

@@ -42,12 +42,14 @@ ole_status ole_train_options_read(ole_train_options *options, const ole_train_op
 void ole_train_dataset_options(const ole_train_options *o, ole_dataset_options *data) {
     ole_dataset_options_init(data);
     data->validation = o->val_split;
+    data->calibration = o->calibration;
     data->samples_per_class = o->samples_per_class;
     data->classes = o->classes;
     data->seed = o->seed;
     data->resize = o->resize;
     data->channels = o->channels;
     data->skip_bad = o->skip_bad;
+    data->align = o->align;
     data->test_share = o->test_share;
     data->apart = o->out;
 }
@@ -67,12 +69,15 @@ ole_status ole_train_options_set(ole_train_options *options, const char *name, c
         if (ole_option_set(o, options, name, text, why)) return OLE_OK;
         return ole_fail(error, OLE_ERROR_ARGUMENT, "%s", why);
     }
-    ole_quoted quoted;
-    ole_quote_string(&quoted, name);
+    const ole_quoted quoted = ole_quote_string(name);
     o = ole_option_nearest(ole_train_table, name, strlen(name));
     if (!o) return ole_fail(error, OLE_ERROR_ARGUMENT, "unknown option %s", quoted.text);
     return ole_fail(error, OLE_ERROR_ARGUMENT, "unknown option %s; did you mean %s?", quoted.text,
                     o->name);
+}
+
+int ole_train_moments(const ole_train_options *options) {
+    return strcmp(options->opt, "sgd") == 0 ? 1 : 2;
 }
 
 /* ---- Checking ----------------------------------------------------------------------------- */
@@ -80,10 +85,9 @@ ole_status ole_train_options_set(ole_train_options *options, const char *name, c
 /* Texts go into the run's files, which are UTF-8. */
 static ole_status check_utf8(const ole_option *o, const char *text, ole_error *error) {
     if (ole_utf8_is_valid(text)) return OLE_OK;
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
-                    "%s '%s': not UTF-8, as a run's files are; rename it", o->name,
-                    ole_quote_string(&quoted, text));
+                    "%s '%s': not UTF-8; rename it, as a run's files are UTF-8", o->name,
+                    ole_quote_string(text).text);
 }
 
 /* Checks one option on its own; a missing text gets its default. */
@@ -107,36 +111,45 @@ static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     ole_sampler_spec sampler;
     ole_normalize_spec normalize;
     ole_acts acts;
+    double factor;
     ole_status status = ole_schedule_init(&schedule, o, 1, error);
     if (status == OLE_OK) status = ole_augment_parse(&augment, o->augment, error);
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
     if (status == OLE_OK) status = ole_normalize_parse(&normalize, o->normalize, error);
     if (status == OLE_OK) status = ole_acts_parse(&acts, o->ole_at, o->lambda, error);
+    if (status == OLE_OK)
+        status = ole_rate_parse(&factor, "lr_backbone", o->lr_backbone, o->lr, error);
     return status;
 }
 
 static ole_status check_together(const ole_train_options *o, ole_error *error) {
     if (!o->data || !*o->data)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "data is missing: name a data set, as digits");
-    if ((o->resize != 0 || o->channels != 0) && strncmp(o->data, "folder:", 7) != 0) {
-        ole_quoted quoted;
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s %d is for image folders (folder:PATH): the samples of %s stay as they "
-                        "are; leave it out",
+                        "data is missing: name a data set, such as digits");
+    if (*o->align && strncmp(o->data, "folder:", 7) != 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "align %s applies to image folders (folder:PATH) only, not to %s",
+                        ole_quote_string(o->align).text, ole_quote_string(o->data).text);
+    if ((o->resize != 0 || o->channels != 0) && strncmp(o->data, "folder:", 7) != 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s %d applies to image folders (folder:PATH) only, not to %s",
                         o->resize ? "resize" : "channels", o->resize ? o->resize : o->channels,
-                        ole_quote_string(&quoted, o->data));
-    }
+                        ole_quote_string(o->data).text);
     if (o->net && !*o->net)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "net is empty: give a name or the notation, or leave it out");
+                        "net is empty: use a name or the notation, or omit it");
     if (o->resume && !o->out)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "resume needs out, the run folder to go on in");
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "resume needs out, the run folder to continue in");
     if (o->restart_schedule && !o->resume)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "restart_schedule is for a run that is resumed; add resume");
+    if (o->probe_epochs > 0 && o->loss == OLE_LOSS_OLE)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "probe_epochs trains the classifier, which loss ole does not have");
     if (o->model && o->seeds > 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "several seeds train several models: take them from their run folders");
+                        "several seeds train several models; load them from their run folders");
     return OLE_OK;
 }
 
@@ -148,18 +161,63 @@ ole_status ole_train_options_check(const ole_train_options *given, ole_train_opt
         status = check_option(out, o, error);
         if (status != OLE_OK) return status;
     }
-    if (out->lr == 0.0) out->lr = strcmp(out->opt, "adam") == 0 ? 1e-3 : 0.1;
+    if (out->lr == 0.0) out->lr = ole_train_moments(out) == 2 ? 1e-3 : 0.1;
     status = check_together(out, error);
     return status == OLE_OK ? check_texts(out, error) : status;
 }
 
+/* ---- What published weights expect ---------------------------------------------------------- */
+
+ole_status ole_train_expect(ole_train_options *o, ole_pretrained *p, ole_error *error) {
+    *p = (ole_pretrained){0};
+    if (!o->init_from || o->resume) return OLE_OK;
+    ole_status status =
+        ole_ranks_rank(o->ranks) == 0 ? ole_pretrained_read(p, o->init_from, error) : OLE_OK;
+    status = ole_ranks_agree(o->ranks, status, error);
+    if (status != OLE_OK) return status;
+    ole_ranks_broadcast(o->ranks, p, sizeof *p, 0);
+    if (p->mistake[0] && strcmp(o->normalize, "auto") == 0)
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: %s", p->config, p->mistake);
+    const ole_quoted weights = ole_quote_string(o->init_from);
+    if (p->licence[0])
+        ole_run_say(o, "%s: licence %s, says its model card", weights.text, p->licence);
+    else if (p->has_card)
+        ole_run_say(o, "%s: its model card states no licence", weights.text);
+    if (p->normalize[0] && strcmp(o->normalize, "auto") == 0) {
+        o->normalize = p->normalize;
+        ole_run_say(o,
+                    "normalize: %s, from the config.json of the weights; --normalize sets another",
+                    o->normalize);
+    }
+    if (p->net[0] && !o->net) {
+        o->net = p->net;
+        ole_run_say(o, "net: %s, from the config.json of the weights; --net sets another", o->net);
+    }
+    if (strncmp(o->data, "folder:", 7) != 0) return OLE_OK;
+    if (p->channels > 0 && o->channels == 0) o->channels = p->channels;
+    if (p->side > 0 && o->resize == 0) {
+        o->resize = p->side;
+        ole_run_say(o,
+                    "images: %dx%d, from the config.json of the weights; --resize sets another "
+                    "size",
+                    o->resize, o->resize);
+    }
+    return OLE_OK;
+}
+
 /* ---- What the data decide -------------------------------------------------------------------- */
 
-enum { LARGE = 128 }; /* pixels of the longer side, up to which images stay as they are */
+enum { LARGE = 128 }; /* images whose longer side has at most this many pixels keep their size */
 
 /* Small sets get more epochs: with fewer steps neither the weights nor batch norm's running
  * statistics converge. */
 enum { EPOCHS = 20, MOST_EPOCHS = 100, STEPS = 200 };
+
+ole_status ole_train_fail_single_class(const ole_train_options *o, ole_error *error) {
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s has a single class; classification needs at least two",
+                    ole_quote_string(o->data).text);
+}
 
 ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     bool folder = strncmp(o->data, "folder:", 7) == 0;
@@ -168,25 +226,30 @@ ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     ole_probe probe;
     ole_status status = ole_dataset_probe(o->data, o->out, &probe, error);
     if (status != OLE_OK) return status;
+    if (probe.classes == 1) return ole_train_fail_single_class(o, error);
     bool large = probe.height > LARGE || probe.width > LARGE;
-    if (folder && o->resize == 0 && (probe.sizes_differ || (large && !o->net))) {
+    bool align = *o->align;
+    if (folder && o->resize == 0 && (align || probe.sizes_differ || (large && !o->net))) {
         o->resize = probe.side < 48 ? 32 : probe.side < 80 ? 64 : 96; /* the nearest of the three */
-        ole_run_say(o, "images: %dx%d, chosen as they %s; --resize takes another size", o->resize,
-                    o->resize, probe.sizes_differ ? "differ in size" : "are large");
+        ole_run_say(o, "images: %dx%d, chosen because they %s; --resize sets another size",
+                    o->resize, o->resize,
+                    align                ? "are aligned"
+                    : probe.sizes_differ ? "differ in size"
+                                         : "are large");
     }
     if (folder && o->channels == 0 && probe.channels_differ) {
         o->channels = 3;
-        ole_run_say(o, "images: in colour, though some are grey; --channels 1 makes all grey");
+        ole_run_say(o, "images: in colour, although some are grey; --channels 1 makes all grey");
     }
     if (folder && o->resize > 0) probe.height = probe.width = o->resize;
     if (folder && o->channels > 0) probe.channels = o->channels;
     if (!o->net) {
         o->net = ole_net_suggest(probe.channels, probe.height, probe.width);
         if (probe.height == 1 && probe.width == 1)
-            ole_run_say(o, "net: %s, chosen for vectors of %d; --net takes another", o->net,
+            ole_run_say(o, "net: %s, chosen for vectors of %d; --net sets another", o->net,
                         probe.channels);
         else
-            ole_run_say(o, "net: %s, chosen for %dx%dx%d; --net takes another", o->net,
+            ole_run_say(o, "net: %s, chosen for %dx%dx%d; --net sets another", o->net,
                         probe.channels, probe.height, probe.width);
     }
     if (o->epochs > 0) return OLE_OK;
@@ -197,7 +260,7 @@ ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     o->epochs = EPOCHS;
     if (steps == 0 || EPOCHS * steps >= STEPS) return OLE_OK;
     o->epochs = ole_min((STEPS + steps - 1) / steps, MOST_EPOCHS);
-    ole_run_say(o, "epochs: %lld, chosen for about %.0f samples; --epochs takes another number",
-                (long long)o->epochs, samples);
+    ole_run_say(o, "epochs: %lld, chosen for about %.0f sample%s; --epochs sets another number",
+                (long long)o->epochs, samples, samples < 1.5 ? "" : "s");
     return OLE_OK;
 }

@@ -68,7 +68,7 @@ static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
         bool cut = event->type == YAML_SCALAR_EVENT &&
                    memchr(event->data.scalar.value, 0, event->data.scalar.length) != NULL;
         if (!cut) return OLE_OK;
-        ole_status status = fail_at(r, event->start_mark, "a text with a zero byte", error);
+        ole_status status = fail_at(r, event->start_mark, "text with a zero byte", error);
         yaml_event_delete(event);
         return status;
     }
@@ -77,7 +77,8 @@ static ole_status next_event(reader *r, yaml_event_t *event, ole_error *error) {
     return fail_at(r, r->parser.problem_mark, problem, error);
 }
 
-/* Lets the recipe own the text, which may be NULL; returns it, or NULL when out of memory. */
+/* Gives the recipe ownership of the text, which may be NULL; returns it, or NULL when out of
+ * memory. */
 static const char *keep(ole_recipe *recipe, char *text) {
     kept *k = text ? malloc(sizeof *k) : NULL;
     if (!k) {
@@ -107,10 +108,10 @@ static ole_status join_scalars(reader *r, FILE *joined, ole_error *error) {
         } else if (type == YAML_SEQUENCE_START_EVENT && !list) {
             list = true;
         } else if (type == YAML_ALIAS_EVENT) {
-            status =
-                fail_at(r, event.start_mark, "an alias is not read: write the value out", error);
+            status = fail_at(r, event.start_mark, "aliases are not supported; write the value out",
+                             error);
         } else if (type != YAML_SEQUENCE_END_EVENT) {
-            status = fail_at(r, event.start_mark, "a value or a list of values is expected", error);
+            status = fail_at(r, event.start_mark, "expected a value or a list of values", error);
         }
         yaml_event_delete(&event);
         if (status != OLE_OK) return status;
@@ -148,7 +149,7 @@ static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error)
     ole_recipe *recipe = r->recipe;
     const char *value;
     if (key->type != YAML_SCALAR_EVENT)
-        return fail_at(r, key->start_mark, "a note's name is expected", error);
+        return fail_at(r, key->start_mark, "expected the name of a note", error);
     if (recipe->note_count == MAX_NOTES)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s, line %zu: more than %d notes", r->name,
                         key->start_mark.line + 1, MAX_NOTES);
@@ -156,7 +157,7 @@ static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error)
     ole_status status = name ? OLE_OK : out_of_memory(r, error);
     for (size_t i = 0; i < recipe->note_count && status == OLE_OK; i++)
         if (strcmp(recipe->notes[i].key, name) == 0)
-            status = fail_at(r, key->start_mark, "this key was given before", error);
+            status = fail_at(r, key->start_mark, "this key appears twice", error);
     if (status == OLE_OK) status = read_value(r, &value, error);
     if (status != OLE_OK) return status;
     ole_recipe_note *more =
@@ -170,12 +171,12 @@ static ole_status add_note(reader *r, const yaml_event_t *key, ole_error *error)
 /* The map behind `paper`. */
 static ole_status read_notes(reader *r, const yaml_event_t *key, ole_error *error) {
     yaml_event_t event;
-    if (r->recipe->noted) return fail_at(r, key->start_mark, "this key was given before", error);
+    if (r->recipe->noted) return fail_at(r, key->start_mark, "this key appears twice", error);
     r->recipe->noted = true;
     ole_status status = next_event(r, &event, error);
     if (status != OLE_OK) return status;
     if (event.type != YAML_MAPPING_START_EVENT)
-        status = fail_at(r, event.start_mark, "a map of notes is expected", error);
+        status = fail_at(r, event.start_mark, "expected a map of notes", error);
     yaml_event_delete(&event);
     return status == OLE_OK ? read_map(r, add_note, error) : status;
 }
@@ -190,15 +191,15 @@ const ole_recipe_note *ole_recipe_notes(const ole_recipe *recipe, size_t *count)
 static ole_status read_pair(reader *r, const yaml_event_t *key, ole_error *error) {
     const char *value;
     if (key->type != YAML_SCALAR_EVENT)
-        return fail_at(r, key->start_mark, "an option's name is expected", error);
+        return fail_at(r, key->start_mark, "expected the name of an option", error);
     if (strcmp(scalar_text(key), "paper") == 0) return read_notes(r, key, error);
     const char *name = scalar_text(key);
     const ole_option *option = ole_option_find(ole_train_table, name, strlen(name));
     bool at = strcmp(name, "data_at") == 0,
          *seen = option ? &r->seen[option - ole_train_table] : NULL;
     if (at && r->recipe->data_at)
-        return fail_at(r, key->start_mark, "this key was given before", error);
-    if (seen && *seen) return fail_at(r, key->start_mark, "this key was given before", error);
+        return fail_at(r, key->start_mark, "this key appears twice", error);
+    if (seen && *seen) return fail_at(r, key->start_mark, "this key appears twice", error);
     if (seen) *seen = true;
     ole_status status = read_value(r, &value, error);
     if (status != OLE_OK) return status;
@@ -227,7 +228,7 @@ static ole_status read_stream(reader *r, ole_error *error) {
             done = true;
         } else if (!empty && type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
                    type != YAML_DOCUMENT_END_EVENT) {
-            status = fail_at(r, where, "a recipe is one map, as 'epochs: 20'", error);
+            status = fail_at(r, where, "a recipe is a map, such as 'epochs: 20'", error);
         }
         if (status != OLE_OK) return status;
     }
@@ -255,7 +256,7 @@ static bool is_here(const char *data) {
     return here;
 }
 
-/* The data by absolute paths, to be freed; NULL where they are known by such, or are none. */
+/* The data by absolute paths, to be freed; NULL if they are already absolute, or are no paths. */
 static char *absolute_data(const char *data) {
     char paths[OLE_PATH_ROOM], here[OLE_PATH_ROOM], *rest = paths;
     bool several = data && strncmp(data, "npy:", 4) == 0, relative = false;
@@ -296,7 +297,7 @@ static size_t count_directives(const char *bytes, size_t length) {
 /* Whether libyaml can read it in reasonable time. */
 static ole_status check_size(const reader *r, const char *bytes, size_t length, ole_error *error) {
     if (length > MAX_BYTES)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: a recipe of %zu bytes; at most %d are read",
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: a recipe of %zu bytes; the limit is %d",
                         r->name, length, MAX_BYTES);
     if (count_directives(bytes, length) > MAX_DIRECTIVES)
         return ole_fail(error, OLE_ERROR_FORMAT,
@@ -315,10 +316,8 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
     if (status != OLE_OK) return status;
     size_t size = options->struct_size < sizeof changed ? options->struct_size : sizeof changed;
     changed.struct_size = size; /* ole_train_options_set() refuses what the caller's lack */
-    ole_quoted quoted;
-    reader r = {.name = ole_quote_string(&quoted, name ? name : "recipe"),
-                .recipe = calloc(1, sizeof *r.recipe),
-                .options = &changed};
+    const ole_quoted quoted = ole_quote_string(name ? name : "recipe");
+    reader r = {.name = quoted.text, .recipe = calloc(1, sizeof *r.recipe), .options = &changed};
     status = check_size(&r, bytes, length, error);
     if (status == OLE_OK && r.recipe && yaml_parser_initialize(&r.parser)) {
         yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, length);
@@ -392,7 +391,10 @@ static bool add_options(yaml_document_t *document, const ole_train_options *opti
         const char *value = ole_option_text(o, options, room);
         if (!value || o->flags & OLE_TRANSIENT) continue;
         if (o->flags & OLE_LATER && !ole_option_differs(o, options, &usual)) continue;
-        if (!add_pair(document, map, o->name, value)) return false;
+        char *shown = ole_without_secrets(value);
+        bool added = shown && add_pair(document, map, o->name, shown);
+        free(shown);
+        if (!added) return false;
     }
     return !data_at || add_pair(document, map, "data_at", data_at);
 }

@@ -19,7 +19,7 @@ OLE_INTERNAL char *ole_recipe_text(const ole_train_options *options);
 OLE_INTERNAL const char *ole_recipe_data_at(const ole_recipe *recipe);
 
 /*
- * The key `paper` of a recipe holds a map of its own: what is known about the experiment.  Training
+ * The key `paper` of a recipe holds a map of its own: the description of the experiment.  Training
  * ignores it; `ole reproduce` reads it.  The recipe owns the notes, which keep their order.
  */
 typedef struct ole_recipe_note {

@@ -36,20 +36,27 @@ ole_status ole_schedule_init(ole_schedule *schedule, const ole_train_options *op
         .lr = options->lr,
         .gamma = options->gamma,
         .warmup = options->warmup,
-        .epochs = (double)options->epochs,
+        .epochs = (double)(options->epochs > 0 ? options->epochs - options->probe_epochs : 0),
+        .probe = options->probe_epochs,
         .steps_per_epoch = steps_per_epoch,
         .cosine = strcmp(options->milestones, "cosine") == 0,
     };
+    if (options->epochs > 0 && options->probe_epochs >= options->epochs)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "probe_epochs %lld: leaves none of %lld epochs for the other layers; to "
+                        "train the classifier alone, use freeze backbone",
+                        (long long)options->probe_epochs, (long long)options->epochs);
     if (schedule->cosine || strcmp(options->milestones, "none") == 0) return OLE_OK;
     if (parse_milestones(schedule, options->milestones)) return OLE_OK;
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_ARGUMENT,
                     "milestones '%s': expected rising epochs or shares such as 81,122 or "
                     "50%%,75%%, cosine or none",
-                    ole_quote_string(&quoted, options->milestones));
+                    ole_quote_string(options->milestones).text);
 }
 
 double ole_schedule_rate(const ole_schedule *schedule, int64_t epoch, int64_t step) {
+    if (epoch < schedule->probe) return schedule->lr;
+    epoch -= schedule->probe;
     double steps = (double)schedule->steps_per_epoch;
     double time = (double)epoch + (double)step / steps;
     double rate = schedule->lr;

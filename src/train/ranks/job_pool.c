@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Seconds between two meetings: short after something happened, doubled while nothing does. */
+/* Seconds between two meetings: short after an event, then doubled as long as nothing happens. */
 static const double SHORTEST = 0.001, LONGEST = 0.1;
 
 /* The mutex guards all but the plan. */
@@ -35,7 +35,7 @@ struct ole_job_pool {
     int64_t told; /* how many of them the other ranks know */
 };
 
-/* What a rank tells the others when they meet. */
+/* The message that ranks exchange when they meet. */
 typedef struct report {
     int64_t room;    /* runs it could begin */
     int64_t pending; /* runs that have not ended before this meeting */
@@ -115,7 +115,7 @@ static void *work(void *context) {
 
 /* ---- Meetings ----------------------------------------------------------------------------- */
 
-/* The state of the meetings, the same on all ranks but for `mine`. */
+/* The state of the meetings, the same on all ranks except `mine`. */
 typedef struct meetings {
     ole_job_pool *pool;
     int size;
@@ -230,7 +230,7 @@ ole_status ole_job_pool_run(const ole_job_plan *plan, bool *stopped, ole_error *
             pool.all_handed = true;
             pthread_cond_broadcast(&pool.change);
             ole_job_pool_unlock(&pool);
-        } else { /* this thread is a worker too, so that it works where there are no more threads */
+        } else { /* this thread is a worker too, so that the pool works without further threads */
             memcpy(pool.mine, plan->order, (size_t)plan->count * sizeof *pool.mine);
             pool.handed = plan->count;
             pool.all_handed = true;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank tells the others about itself. */
+/* The information about itself that a rank sends to the others. */
 typedef struct rank_info {
     char backend[16];
     char host[64];
@@ -32,7 +32,7 @@ static rank_info describe(const ole_link *link, const ole_ranks *ranks, const ol
 
 /* Writes why ranks cannot be linked into `how`; false if they can. */
 static bool find_obstacle(const rank_info *all, int size, char how[OLE_LINK_HOW]) {
-    static const char *const instead = "sums go through host memory, steps are run one by one";
+    static const char *const instead = "sums go through host memory and steps run one by one";
     for (int r = 0; r < size; r++)
         for (int s = r + 1; s < size; s++)
             if (strcmp(all[r].host, all[s].host) == 0 && strcmp(all[r].gpu, all[s].gpu) == 0) {
@@ -61,8 +61,8 @@ ole_status ole_link_open(ole_link *link, ole_ranks *ranks, const ole_network *ne
     for (int r = 1; r < size && status == OLE_OK; r++)
         if (strcmp(all[r].backend, all[0].backend) != 0)
             status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                              "rank %d (%s) would train on %s, rank 0 (%s) on %s: give --device "
-                              "the same for all",
+                              "rank %d (%s) would train on %s, rank 0 (%s) on %s; use the same "
+                              "--device on all ranks",
                               r, all[r].host, all[r].backend, all[0].host, all[0].backend);
     bool possible = status == OLE_OK && link->linker && !find_obstacle(all, size, link->how);
     free(all);

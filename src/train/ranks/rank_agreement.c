@@ -61,14 +61,14 @@ static ole_status compare_lines(const char *ours, const char *theirs, ole_error 
         if (a != b || memcmp(ours, theirs, a) != 0) {
             size_t name = strcspn(ours, "=\n"), other = strcspn(theirs, "=\n");
             if (name >= a || name != other || memcmp(ours, theirs, name) != 0)
-                return ole_fail(error, OLE_ERROR_ARGUMENT,
-                                "it runs another build than rank 0: start the same everywhere");
-            ole_quoted what, is, was;
+                return ole_fail(
+                    error, OLE_ERROR_ARGUMENT,
+                    "it runs another build than rank 0; start the same program everywhere");
             return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "%s is '%s' here and '%s' on rank 0: give all ranks the same",
-                            ole_quote(&what, ours, name),
-                            ole_quote(&is, ours + name + 1, a - name - 1),
-                            ole_quote(&was, theirs + name + 1, b - name - 1));
+                            "%s is '%s' here and '%s' on rank 0; start all ranks with the same",
+                            ole_quote(ours, name).text,
+                            ole_quote(ours + name + 1, a - name - 1).text,
+                            ole_quote(theirs + name + 1, b - name - 1).text);
         }
         ours += a + (ours[a] == '\n');
         theirs += b + (theirs[b] == '\n');
@@ -107,7 +107,9 @@ ole_status ole_agree_on_options(const ole_train_options *options, ole_error *err
     for (const ole_option *o = ole_train_table; o->name && open; o++) {
         char room[OLE_OPTION_VALUE];
         const char *text = ole_option_text(o, options, room);
-        if (!(o->flags & OLE_PER_RANK)) fprintf(lines.file, "%s=%s\n", o->name, text ? text : "");
+        char *shown = ole_without_secrets(text ? text : "");
+        if (!(o->flags & OLE_PER_RANK)) fprintf(lines.file, "%s=%s\n", o->name, shown ? shown : "");
+        free(shown);
     }
     return end_lines(&lines, options->ranks, OLE_OK, error);
 }
@@ -155,6 +157,11 @@ ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int mome
         ole_params_get(network->params, i, plain);
         ole_ranks_broadcast(ranks, plain, bytes, 0);
         ole_params_set(network->params, i, plain);
+        if (ole_params_has_average(network->params)) {
+            ole_params_get_average(network->params, i, plain);
+            ole_ranks_broadcast(ranks, plain, bytes, 0);
+            ole_params_set_average(network->params, i, plain);
+        }
         for (int m = 0; m < moments && param->trained; m++) {
             ole_params_get_state(network->params, i, m, plain);
             ole_ranks_broadcast(ranks, plain, bytes, 0);
@@ -188,10 +195,8 @@ ole_status ole_verify_weights(ole_ranks *ranks, const ole_network *network, ole_
     memcpy(first, ours, sizeof first);
     ole_ranks_broadcast(ranks, first, sizeof first, 0);
     if (status == OLE_OK && strcmp(ours, first) != 0)
-        status =
-            ole_fail(error, OLE_ERROR_NUMERIC,
-                     "its weights are no longer those of rank 0: the ranks have come apart, "
-                     "which faulty memory or processors of different kinds may do; resume from "
-                     "the last checkpoint");
+        status = ole_fail(error, OLE_ERROR_NUMERIC,
+                          "its weights differ from those of rank 0, perhaps from faulty memory or "
+                          "different kinds of processors; resume from the last checkpoint");
     return ole_ranks_agree(ranks, status, error);
 }

@@ -1,5 +1,5 @@
 /*
- * src/train/ranks/rank_agreement.h - what all ranks of a run must have in common: the recipe, the
+ * src/train/ranks/rank_agreement.h - what must be the same on all ranks of a run: the recipe, the
  * data, the initial weights, and at the end of every epoch the same weights.
  *
  * Everything here is collective; without ranks there is nothing to compare.

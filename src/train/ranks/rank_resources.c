@@ -17,7 +17,7 @@ int ole_rank_threads(int given, const ole_ranks *ranks) {
 }
 
 /* 0 without a module or a GPU. */
-static int count_cards(void) {
+static int count_gpus(void) {
     const void *table;
     ole_error error;
     if (ole_cuda_module_table("ole_cuda_device", &table, NULL) != OLE_OK) return 0;
@@ -27,8 +27,8 @@ static int count_cards(void) {
 const char *ole_rank_device(const char *device, const ole_ranks *ranks,
                             char name[OLE_DEVICE_NAME]) {
     if (!ranks || (strcmp(device, "auto") != 0 && strcmp(device, "cuda") != 0)) return device;
-    int cards = count_cards();
-    if (cards < 2) return device;
-    snprintf(name, OLE_DEVICE_NAME, "cuda:%d", ranks->on_host % cards);
+    int gpus = count_gpus();
+    if (gpus < 2) return device;
+    snprintf(name, OLE_DEVICE_NAME, "cuda:%d", ranks->on_host % gpus);
     return name;
 }

@@ -47,7 +47,7 @@ static void plan_buckets(ole_reduce *r, ole_update_item *items) {
     for (int n = graph->nodes - 1; n >= 0; n--) {
         const ole_node *node = &graph->node[n];
         for (int i = node->first_param; i < node->first_param + node->params; i++) {
-            const char *gradient = ole_params_gradient(params, i);
+            char *gradient = ole_params_gradient(params, i);
             if (!gradient) continue;
             size_t offset = (size_t)(gradient - block);
             bool full = b && b->bytes >= (r->buckets == 1 ? FIRST_BUCKET : most);
@@ -98,7 +98,7 @@ ole_status ole_reduce_create(ole_reduce **reduce, ole_network *network, ole_rank
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     else if (network->backend->own_memory && !network->backend->linker)
         status = ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                          "device %s does not train over several processes: take --device cpu",
+                          "device %s does not train on multiple ranks; use --device cpu",
                           network->backend->name);
     status = ole_ranks_agree(ranks, status, error);
     if (status != OLE_OK) {
@@ -184,7 +184,7 @@ static void take_over(ole_reduce *r, int i) {
     ole_params_set(params, i, r->plain);
 }
 
-/* Gives ranks without rows what they missed: running statistics, and which gradients there are. */
+/* Gives ranks without rows what they lack: running statistics, and which gradients exist. */
 static void catch_up(ole_reduce *r) {
     const ole_graph *graph = r->network->graph;
     for (int i = 0; i < graph->params; i++) {

@@ -1,5 +1,5 @@
 /*
- * src/train/ranks/reduce.h - what the ranks of a training step sum up: gradients, batch norm's sums
+ * src/train/ranks/reduce.h - sums over the ranks of a training step: gradients, batch norm's sums
  * and a few numbers that every rank needs.
  *
  * Gradients are summed in buckets, pieces of the block of all gradients (net/params.h).  A bucket
@@ -37,12 +37,12 @@ typedef struct ole_reduce_bucket {
     int node;           /* the last whose backward writes into it */
     int first, count;   /* of all gradients in the order of backward */
     ole_bucket *device; /* if gradients are in device memory */
-    float *host;        /* [floats of `device`]: what the host sums, unless GPUs are linked */
+    float *host;        /* [floats of `device`]: for sums on the host, unless GPUs are linked */
 } ole_reduce_bucket;
 
 /* Batches of one size. */
 typedef struct ole_reduce_batch {
-    ole_share share; /* what a plan must know of the other ranks' rows */
+    ole_share share; /* the other ranks' rows, which a plan must know */
     int64_t rows;    /* ours */
     bool absent;     /* some rank has no rows: the others are a group of their own */
 } ole_reduce_batch;
@@ -74,7 +74,7 @@ void ole_reduce_free(ole_reduce *reduce);
  * ole_reduce_finish(). */
 void ole_reduce_start(ole_reduce *reduce, double *numbers, int count);
 
-/* Starts the sums of gradients that are complete now that backward has passed `node`. */
+/* Starts the sums of the gradients that are complete once backward has passed `node`. */
 void ole_reduce_advance(ole_reduce *reduce, int node);
 
 /* The same for all nodes at once, on a rank without rows: its gradients are zero. */

@@ -6,7 +6,6 @@
  */
 #include "train/ranks/shared_dataset.h"
 
-#include "base/error.h"
 #include "data/dataset.h"
 #include "data/download/checksum.h"
 #include "data/shared.h"
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a rank tells the others about itself. */
+/* The information about itself that a rank sends to the others. */
 typedef struct rank_info {
     char host[64];
     char asked[OLE_SHA256_DIGITS + 1]; /* checksum of name and folder */
@@ -36,7 +35,7 @@ static rank_info describe(const ole_ranks *ranks, const char *name) {
     return p;
 }
 
-/* Maps the data that the first rank of our host has published, or opens them here. */
+/* Maps the data published by the first rank of this host, or opens them here. */
 static ole_status attach(ole_dataset **set, const char *name, const ole_dataset_options *options,
                          const rank_info *all, int size, const rank_info *ours, ole_error *error) {
     const char *rest;

@@ -29,7 +29,6 @@ ole_feed_spec ole_recorded_feed(const ole_recorded *r, ole_split split, int64_t 
                            .index = splits->index[split],
                            .labels = splits->labels[split],
                            .seed = augment->seed,
-                           .stream = OLE_RANDOM_AUGMENT,
                            .channels = ole_statistic_count(&r->set->info),
                            .table = &augment->table[0][0],
                            .mean = augment->mean,
@@ -51,6 +50,7 @@ static ole_status upload_samples(ole_recorded *r, ole_error *error) {
     ole_feed_spec feed = ole_recorded_feed(r, OLE_SPLIT_TRAIN, r->batches);
     feed.crop = ole_loader_augment(r->loader)->crop;
     feed.flip = ole_loader_augment(r->loader)->flip;
+    feed.photo = ole_loader_augment(r->loader)->photo;
     return r->recorder->feed_create(r->context, &feed, &r->feed, error);
 }
 
@@ -151,7 +151,8 @@ static ole_status time_ole(ole_recorded *r, ole_error *error) {
     return status;
 }
 
-/* Times steps as they are recorded and without communication: the difference is what ranks cost. */
+/* Times the recorded steps with and without communication: the difference is the cost of the ranks.
+ */
 static ole_status time_ranks(ole_recorded *r, ole_error *error) {
     if (!r->ranks) return OLE_OK;
     ole_recording *alone = NULL;
@@ -170,7 +171,7 @@ static ole_status time_ranks(ole_recorded *r, ole_error *error) {
     return status;
 }
 
-/* Starts an epoch that learns nothing: updates off, or with a learning rate of 0. */
+/* Starts an epoch without learning: updates off, or a learning rate of 0. */
 static ole_status start_idle(ole_recorded *r, bool updates, ole_error *error) {
     take_order(r, 0);
     memset(r->rates, 0, (size_t)r->batches * sizeof *r->rates);
@@ -217,11 +218,11 @@ const char *ole_recorded_obstacle(const ole_stepper *stepper) {
     const ole_reduce *reduce = stepper->reduce;
     if (!reduce->link.direct) return reduce->link.how;
     if (stepper->batch[1] > 0 && stepper->batch[1] < ole_ranks_size(reduce->ranks))
-        return "the last batch of an epoch leaves ranks without samples: steps are run one by one";
+        return "the last batch of an epoch leaves ranks without samples, so steps run one by one";
     return NULL;
 }
 
-/* What each rank does on its own before the first step. */
+/* Each rank's local work before the first step. */
 static ole_status prepare(ole_recorded *r, ole_error *error) {
     const ole_backend *backend = r->network->backend;
     size_t parts = (size_t)ole_ranks_size(r->ranks);
@@ -261,10 +262,10 @@ ole_status ole_recorded_create(ole_recorded **result, ole_stepper *stepper, cons
         status = record_steps(r, error);
         if (r->ranks && status == OLE_ERROR_MEMORY) { /* the other ranks do not run single steps */
             ole_error cause = error ? *error : (ole_error){0};
-            status = ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                              "%.400s: take smaller batches, or OLE_NCCL=off for steps that are "
-                              "run one by one",
-                              cause.message);
+            status =
+                ole_fail(error, OLE_ERROR_UNSUPPORTED,
+                         "%.400s; use smaller batches, or OLE_NCCL=off to run steps one by one",
+                         cause.message);
         }
     }
     if (status == OLE_OK)

@@ -28,10 +28,12 @@ typedef struct ole_recorded_act {
     float *plain;              /* this rank's rows, to be gathered; NULL likewise */
 } ole_recorded_act;
 
+enum { OLE_KEEP_FEATURES = 1, OLE_KEEP_LOGITS = 2 };
+
 /* A split uploaded for evaluation. */
 typedef struct ole_recorded_split {
     ole_feed *feed;
-    ole_recording *recording[3]; /* that keep nothing, features, features and logits */
+    ole_recording *recording[4]; /* by what they keep: OLE_KEEP_FEATURES | OLE_KEEP_LOGITS */
     float *kept[2]; /* device memory [batches * batch, D] for features, [..., classes] for logits */
     int64_t first, count; /* this rank's samples */
     int64_t batches;
@@ -52,7 +54,7 @@ struct ole_recorded {
     ole_ranks *ranks;            /* NULL: one process */
     const ole_link *link;        /* between them */
     bool global;                 /* OLÉ is over the rows of all ranks */
-    int64_t *bytes;              /* [ranks]: what each gives in a gather */
+    int64_t *bytes;              /* [ranks]: each one's part of a gather */
     int32_t *labels;             /* device memory [batch] */
     int32_t *all_labels;         /* ... of all ranks */
     ole_recorded_act act[OLE_MAX_ACTS];
@@ -83,7 +85,7 @@ ole_status ole_recorded_create(ole_recorded **recorded, ole_stepper *stepper,
                                const ole_dataset *set, ole_loader *loader, ole_error *error);
 void ole_recorded_free(ole_recorded *recorded);
 
-/* Starts at batch `first` of an epoch, after `updates` steps in all. */
+/* Starts at batch `first` of an epoch, after `updates` steps in total. */
 ole_status ole_recorded_start(ole_recorded *recorded, const ole_schedule *schedule, int64_t epoch,
                               int64_t first, int64_t updates, ole_error *error);
 
@@ -110,7 +112,7 @@ typedef enum ole_recorded_part {
 } ole_recorded_part;
 
 /*
- * Seconds per replay of such a step: the time that a step saves without something is what it costs.
+ * Seconds per replay of such a step.  The cost of a part is the time that a step without it saves.
  * The learning rate is 0.  `op` is for the last two.
  */
 ole_status ole_recorded_measure(ole_recorded *recorded, ole_recorded_part part, ole_op op,

@@ -9,27 +9,28 @@
 #include <stdlib.h>
 
 void ole_recorded_free_split(ole_recorded *r, ole_recorded_split *e) {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         r->recorder->recording_free(r->context, e->recording[i]);
     r->recorder->feed_free(r->context, e->feed);
     for (int i = 0; i < 2; i++)
         if (e->kept[i]) r->network->backend->free(r->context, e->kept[i]);
 }
 
-/* The first `kept` of features and logits are kept. */
+/* `kept` selects what is kept and allocated: features, logits, both or nothing. */
 static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int kept,
                                     ole_error *error) {
     const ole_graph *graph = r->network->graph;
     const int node[2] = {graph->features, graph->classifier};
     ole_plan *plan = r->stepper->plan[0];
-    for (int i = 0; i < kept; i++) {
+    for (int i = 0; i < 2; i++) {
+        if (!(kept & 1 << i)) continue;
         int64_t floats = e->batches * r->batch * ole_shape_size(graph->node[node[i]].out);
         if (!e->kept[i]) /* unless a recording that failed has left it */
             e->kept[i] = r->network->backend->allocate(r->context, (size_t)floats * sizeof(float));
         if (!e->kept[i])
             return ole_fail(error, OLE_ERROR_MEMORY,
-                            "out of memory on the device for the features of %lld samples",
-                            (long long)e->count);
+                            "out of memory on the device for the %s of %lld samples",
+                            i == 0 ? "features" : "logits", (long long)e->count);
     }
     ole_status status = r->recorder->begin(r->context, error);
     if (status != OLE_OK) return status;
@@ -38,9 +39,10 @@ static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int 
                           ole_plan_input(plan), r->labels);
     ole_plan_forward(plan, NULL, false, 0);
     ole_plan_queue_softmax(plan, r->labels, 0.0);
-    for (int i = 0; i < kept; i++)
-        r->recorder->keep(r->context, ole_plan_layout(plan, node[i]),
-                          ole_plan_output(plan, node[i]), e->kept[i]);
+    for (int i = 0; i < 2; i++)
+        if (kept & 1 << i)
+            r->recorder->keep(r->context, ole_plan_layout(plan, node[i]),
+                              ole_plan_output(plan, node[i]), e->kept[i]);
     r->recorder->tock(r->context);
     return r->recorder->end(r->context, &e->recording[kept], error);
 }
@@ -86,7 +88,8 @@ static ole_status read_kept(ole_recorded *r, const ole_recorded_split *e, const 
 ole_status ole_recorded_evaluate(ole_recorded *r, ole_split split, ole_runner_outputs *out,
                                  ole_error *error) {
     ole_recorded_split *e = &r->split[split];
-    int kept = out->logits ? 2 : out->features ? 1 : 0, rank = ole_ranks_rank(r->ranks);
+    int kept = (out->features ? OLE_KEEP_FEATURES : 0) | (out->logits ? OLE_KEEP_LOGITS : 0);
+    int rank = ole_ranks_rank(r->ranks);
     int64_t all = r->set->splits.count[split], dim = ole_network_feature_size(r->network);
     ole_step_sums sums;
     ole_status status = OLE_OK;

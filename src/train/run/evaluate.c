@@ -15,7 +15,7 @@
 
 enum { MOST_LOGITS = 1 << 28 }; /* of training samples that are kept for the threshold */
 
-/* A split and what the network makes of it. */
+/* A split and the network's outputs for it. */
 typedef struct evaluated {
     int64_t count;
     const int32_t *labels;
@@ -90,11 +90,24 @@ static ole_status hand_over(evaluated *e, ole_outputs *outputs, ole_error *error
 
 /* From the validation split, else from the training split, if its logits were kept. */
 static ole_status set_threshold(const ole_evaluation_request *m, const evaluated *train,
-                                const evaluated *validation, ole_error *error) {
-    bool held_out = validation->count > 0;
-    const evaluated *from = held_out ? validation : train;
+                                const evaluated *validation, bool kept, ole_error *error) {
+    const evaluated *from = validation->count > 0 ? validation : train;
     const ole_logits logits = {from->count, m->card->classes, from->out.logits, from->labels};
-    return ole_card_set_threshold(m->card, from->out.logits ? &logits : NULL, held_out, error);
+    if (!kept || !from->out.logits) return ole_card_set_threshold(m->card, NULL, error);
+    if (from == validation) return ole_card_set_threshold(m->card, &logits, error);
+    return ole_card_cross_fit_threshold(m->card, &logits, train->out.features,
+                                        ole_network_feature_size(m->runner.inference->network),
+                                        error);
+}
+
+/* The features of the training split and, for a threshold, its logits: without memory for those,
+ * there is no threshold. */
+static ole_status evaluate_training(evaluated *train, const ole_evaluation_request *m, bool logits,
+                                    ole_error *error) {
+    ole_status status = evaluate(train, m, OLE_SPLIT_TRAIN, true, logits, error);
+    if (status != OLE_ERROR_MEMORY || !logits) return status;
+    ole_network_wait(m->runner.inference->network, NULL);
+    return evaluate(train, m, OLE_SPLIT_TRAIN, true, false, error);
 }
 
 ole_status ole_errors_measure(ole_errors *errors, const ole_evaluation_request *m,
@@ -107,18 +120,21 @@ ole_status ole_errors_measure(ole_errors *errors, const ole_evaluation_request *
     bool logits = m->outputs && m->knn && m->classifier, threshold = m->card && m->classifier;
     bool learned = threshold && count[OLE_SPLIT_VALIDATION] == 0 &&
                    count[OLE_SPLIT_TRAIN] <= MOST_LOGITS / m->card->classes;
+    bool validates = m->validates || m->knn;
     ole_status status = evaluate(&test, m, OLE_SPLIT_TEST, m->knn, logits, error);
-    if (status == OLE_OK)
+    if (status == OLE_OK && validates)
         status =
             evaluate(&validation, m, OLE_SPLIT_VALIDATION, near_validation || (m->knn && no_test),
                      (logits && no_test) || threshold, error);
     if (status == OLE_OK && (m->knn || near_validation))
-        status = evaluate(&train, m, OLE_SPLIT_TRAIN, true, learned, error);
+        status = evaluate_training(&train, m, learned, error);
     if (status == OLE_OK && m->classifier) {
         errors->test = percent(test.out.wrong, test.count);
         errors->validation = percent(validation.out.wrong, validation.count);
     }
-    if (status == OLE_OK && threshold) status = set_threshold(m, &train, &validation, error);
+    if (status == OLE_OK && threshold)
+        status =
+            set_threshold(m, &train, &validation, m->knn || errors->validation < m->best, error);
     if (status == OLE_OK && near_validation)
         status = knn_error(m, &train, &validation, &errors->validation, error);
     if (status == OLE_OK && m->knn)

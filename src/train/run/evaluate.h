@@ -20,11 +20,13 @@ typedef struct ole_evaluation_request {
     ole_recorded *recorded; /* replays recorded batches instead of the runner; or NULL */
     const ole_dataset *set;
     bool classifier; /* false: it is not trained; validation error by 1-NN, test NaN */
-    bool knn; /* 1-NN by cosine from the training split to the test split (or, without one, */
-              /* to the validation split) */
-    ole_outputs *outputs; /* NULL, or where what that split comes to is kept; free it */
-    ole_card *card; /* NULL, or whose threshold to set (model/threshold.h); from the training */
-                    /* split only with `knn` */
+    bool knn;       /* 1-NN by cosine from the training split to the test split (or, without one, */
+                    /* to the validation split) */
+    bool validates; /* measure the validation split in any case; false: only with `knn` */
+    double best;    /* the lowest validation error so far: only a lower one, or `knn`, sets the */
+                    /* threshold, since models of other epochs are not kept */
+    ole_outputs *outputs; /* NULL, or receives that split's outputs; free it */
+    ole_card *card;       /* NULL, or whose threshold to set (model/threshold.h), or to clear */
 } ole_evaluation_request;
 
 /* With ranks the errors are those of the whole splits, the same on all ranks. */

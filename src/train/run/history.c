@@ -77,14 +77,13 @@ ole_status ole_history_read(ole_history *history, const char *folder, ole_error 
          number_of_line++, at = end + 1) {
         bool no_memory;
         json_t *line = ole_parse_json(at, (size_t)(end - at), 0, NULL, &no_memory);
-        ole_quoted quoted;
         if (json_is_object(line))
             status = add_line(&h, &room, line, error);
         else if (no_memory)
             status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a run's history");
         else
-            status = ole_fail(error, OLE_ERROR_FORMAT, "%s: line %lld is no JSON object",
-                              ole_quote_string(&quoted, path), (long long)number_of_line);
+            status = ole_fail(error, OLE_ERROR_FORMAT, "%s: line %lld is not a JSON object",
+                              ole_quote_string(path).text, (long long)number_of_line);
         json_decref(line);
     }
     free(bytes);

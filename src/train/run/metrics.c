@@ -25,12 +25,11 @@
 enum { LARGEST = 1 << 28 };
 
 static ole_status fail_write(const ole_metrics *metrics, int number, ole_error *error) {
-    ole_quoted quoted;
     return ole_fail(error, OLE_ERROR_IO, "%s: cannot write: %s",
-                    ole_quote_string(&quoted, metrics->path), strerror(number));
+                    ole_quote_string(metrics->path).text, strerror(number));
 }
 
-/* ---- Checking before a run goes on -------------------------------------------------------- */
+/* ---- Checks before a run resumes ---------------------------------------------------------- */
 
 /* Whether the line at `bytes` belongs to a run: to this epoch or, for 0, to any epoch or the end.
  * *next is the line after it; NULL: this one is cut off, which is fine if it starts like one. */
@@ -55,14 +54,13 @@ static bool is_of_run(const char *bytes, const char *end, int64_t epoch, const c
 
 static ole_status check_lines(const char *path, const char *bytes, size_t size, size_t keep,
                               int64_t epochs, bool *others, ole_error *error) {
-    static const char advice[] = "it was changed since; put it back, or start another run";
+    static const char advice[] = "it has been changed since; restore it, or start another run";
     const char *end = bytes + size, *next;
     bool no_memory = false;
-    ole_quoted quoted;
-    ole_quote_string(&quoted, path);
+    const ole_quoted quoted = ole_quote_string(path);
     if (size < keep)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: shorter than the checkpoint says: %s",
-                        quoted.text, advice);
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: shorter than when the checkpoint was saved: %s", quoted.text, advice);
     const char *checked = bytes + keep;
     for (int64_t epoch = 1; epoch <= epochs && !no_memory; epoch++, bytes = next)
         if (!is_of_run(bytes, checked, epoch, &next, &no_memory) && !no_memory)
@@ -71,7 +69,8 @@ static ole_status check_lines(const char *path, const char *bytes, size_t size, 
                             (long long)epoch, (long long)epoch, advice);
     if (bytes != checked && !no_memory)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: more lines than the checkpoint has epochs: %s", quoted.text, advice);
+                        "%s: has more lines than the checkpoint has epochs: %s", quoted.text,
+                        advice);
     *others = false;
     for (; bytes && bytes < end && !*others && !no_memory; bytes = next)
         *others = !is_of_run(bytes, end, 0, &next, &no_memory);
@@ -137,8 +136,7 @@ typedef struct line {
 
 static bool line_begin(line *l, const char *event) {
     if (!ole_memory_file_open(&l->memory)) return false;
-    ole_json_init(&l->json, l->memory.file, 0);
-    ole_json_open(&l->json, NULL, '{');
+    l->json = ole_json_begin(l->memory.file, 0, '{');
     ole_json_string(&l->json, "event", event);
     return true;
 }
@@ -154,9 +152,8 @@ static ole_status line_end(line *l, ole_metrics *metrics, ole_error *error) {
 }
 
 static void put_errors(ole_json *w, const ole_errors *errors) {
-    ole_json_number(w, "test_error", errors->test);
-    ole_json_number(w, "validation_error", errors->validation);
-    ole_json_number(w, "knn1_error", errors->knn1);
+    ole_json_put(w, J("test_error", errors->test), J("validation_error", errors->validation),
+                 J("knn1_error", errors->knn1));
 }
 
 ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, const ole_sums *sums,
@@ -165,21 +162,15 @@ ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, con
     line l;
     if (!line_begin(&l, "epoch")) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     double steps = (double)sums->steps, images = (double)sums->images;
-    ole_json_integer(&l.json, "epoch", epoch);
-    ole_json_number(&l.json, "lr", lr);
-    ole_json_number(&l.json, "loss", sums->loss / steps);
-    ole_json_number(&l.json, "softmax_loss", sums->softmax_loss / steps);
-    ole_json_number(&l.json, "ole_loss", sums->ole_loss / steps);
-    ole_json_number(&l.json, "train_error",
-                    softmax ? 100.0 * (images - (double)sums->correct) / images : NAN);
+    ole_json_put(
+        &l.json, J("epoch", epoch), J("lr", lr), J("loss", sums->loss / steps),
+        J("softmax_loss", sums->softmax_loss / steps), J("ole_loss", sums->ole_loss / steps),
+        J("train_error", softmax ? 100.0 * (images - (double)sums->correct) / images : NAN));
     if (errors) put_errors(&l.json, errors);
-    ole_json_number(&l.json, "images_per_s", images / sums->seconds);
-    ole_json_number(&l.json, "ole_share", sums->ole_seconds / sums->seconds);
-    ole_json_number(&l.json, "seconds", sums->seconds);
-    if (metrics->ranks > 1) {
-        ole_json_integer(&l.json, "ranks", metrics->ranks);
-        ole_json_number(&l.json, "comm_seconds", sums->comm_seconds);
-    }
+    ole_json_put(&l.json, J("images_per_s", images / sums->seconds),
+                 J("ole_share", sums->ole_seconds / sums->seconds), J("seconds", sums->seconds));
+    if (metrics->ranks > 1)
+        ole_json_put(&l.json, J("ranks", metrics->ranks), J("comm_seconds", sums->comm_seconds));
     return line_end(&l, metrics, error);
 }
 
@@ -194,7 +185,6 @@ ole_status ole_metrics_end(ole_metrics *metrics, const ole_errors *errors, doubl
     put_errors(&l.json, errors);
     ole_json_number(&l.json, "seconds", seconds);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
-    ole_json_string(&l.json, "device", device);
-    ole_json_string(&l.json, "date", date);
+    ole_json_put(&l.json, J("device", device), J("date", date));
     return line_end(&l, metrics, error);
 }

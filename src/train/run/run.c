@@ -11,7 +11,6 @@
 #include "model/init_from.h"
 #include "model/option_syntax.h"
 #include "model/run_folder.h"
-#include "train/options/options.h"
 #include "train/options/recipe.h"
 #include "train/ranks/rank_agreement.h"
 #include "train/ranks/rank_resources.h"
@@ -38,7 +37,7 @@ void ole_run_say(const ole_train_options *options, const char *format, ...) {
     options->message(options->callback_context, text);
 }
 
-/* The ranks that share the host: those of the run, or those of other runs; or NULL. */
+/* The ranks that share this host: the run's own, or those of other runs; or NULL. */
 static const ole_ranks *neighbours(const ole_train_options *options) {
     return options->ranks ? options->ranks : options->beside;
 }
@@ -73,23 +72,42 @@ static void report_skipped(const ole_train_options *o, const skipped_images *s) 
     free(data);
 }
 
+static void report_passed_over(const ole_train_options *o, int64_t count) {
+    if (count == 0) return;
+    char *data = ole_shell_word(o->data);
+    ole_run_say(o,
+                "%s: skipped %lld file%s: not an image, or not directly inside a class folder "
+                "(ole data check %s lists %s)",
+                o->data, (long long)count, count == 1 ? "" : "s", data ? data : o->data,
+                count == 1 ? "it" : "them");
+    free(data);
+}
+
+/* Reports the samples that the recipe holds out for the threshold, if any. */
+static void describe_calibration(ole_run *run) {
+    ole_train_options *o = &run->options;
+    long long held_out = ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION];
+    if (o->val_split > 0.0 || o->calibration == 0.0) return;
+    if (held_out == 0)
+        o->calibration = 0.0;
+    else if (!o->resume)
+        ole_run_say(o,
+                    "held out %lld samples to set the threshold for 'unknown'; --calibration 0 "
+                    "trains on them too",
+                    held_out);
+}
+
 static ole_status describe_data(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);
-    if (info->passed_over > 0)
-        ole_run_say(o,
-                    "%s: skipped %lld file%s: not an image, or not directly inside a class folder",
-                    o->data, (long long)info->passed_over, info->passed_over == 1 ? "" : "s");
-    ole_quoted quoted;
-    if (info->classes < 2)
-        return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s has a single class; classification needs at least two",
-                        ole_quote_string(&quoted, o->data));
+    report_passed_over(o, info->passed_over);
+    if (info->classes < 2) return ole_train_fail_single_class(o, error);
     if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
         ole_run_say(o,
                     "warning: no validation set: every class of %s has too few samples for "
                     "val_split %g",
                     o->data, o->val_split);
+    describe_calibration(run);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
     run->card.classifier = o->loss != OLE_LOSS_OLE;
     return status;
@@ -104,15 +122,19 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
     if (status != OLE_OK) return status;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);
-    ole_quoted quoted;
+    if (sampler.automatic) ole_sampler_choose(&sampler, info->classes, o->batch_size);
     if (sampler.classes > info->classes)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "sampler %s: %s has only %d classes",
+                        ole_quote_string(o->sampler).text, info->name, info->classes);
+    if (augment.jitter > 0 && !info->bytes)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "sampler %s: %s has %d classes: give that many or fewer",
-                        ole_quote_string(&quoted, o->sampler), info->name, info->classes);
-    if ((augment.crop > 0 || augment.flip) && info->height == 1 && info->width == 1)
+                        "augment %s: jitter applies to images stored as bytes, but %s has floats; "
+                        "omit it",
+                        ole_quote_string(o->augment).text, info->name);
+    if (augment.any && info->height == 1 && info->width == 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "augment %s: for images, and %s has vectors: leave it out",
-                        ole_quote_string(&quoted, o->augment), info->name);
+                        "augment %s: applies to images, but %s has vectors; omit it",
+                        ole_quote_string(o->augment).text, info->name);
     int64_t count = info->count[OLE_SPLIT_TRAIN];
     bool balanced = sampler.classes > 0;
     *batch = balanced ? (int64_t)sampler.classes * sampler.samples
@@ -124,8 +146,7 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     options.seed = o->seed;
     options.shuffle = true;
     options.drop_last = *last == 1; /* batch norm cannot use a single sample */
-    options.crop = augment.crop;
-    options.flip = augment.flip;
+    ole_augment_set(&augment, &options);
     options.balanced_classes = sampler.classes;
     options.balanced_samples = sampler.samples;
     options.threads = o->workers;
@@ -136,7 +157,7 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     options.parts = ole_ranks_size(o->ranks);
     if (*batch < options.parts)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "a batch of %lld samples leaves some of %d ranks without any: take larger "
+                        "a batch of %lld samples leaves some of %d ranks without any; use larger "
                         "batches or fewer ranks",
                         (long long)*batch, options.parts);
     status = ole_loader_create(&run->loader, run->set, OLE_SPLIT_TRAIN, &options, error);
@@ -144,7 +165,7 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     return status;
 }
 
-/* The schedule of all epochs, or of those that a run had before it got more. */
+/* The schedule of all epochs, or of those that the run had before it was extended. */
 static ole_status open_schedule(ole_schedule *schedule, const ole_run *run, ole_error *error) {
     ole_train_options options = run->options;
     if (run->state.schedule > 0) options.epochs = run->state.schedule;
@@ -160,12 +181,11 @@ ole_status ole_run_compare(const ole_train_options *options, const ole_train_opt
         if (!ole_option_differs(o, options, then)) continue;
         char a[OLE_OPTION_VALUE], b[OLE_OPTION_VALUE];
         const char *now = ole_option_text(o, options, a), *old = ole_option_text(o, then, b);
-        ole_quoted where, was, is;
         return ole_fail(
             error, OLE_ERROR_ARGUMENT,
-            "%s: the run has %s '%s', not '%s': resume with the same, or start a new run",
-            ole_quote_string(&where, path), o->name, ole_quote_string(&was, old ? old : ""),
-            ole_quote_string(&is, now ? now : ""));
+            "%s: the run has %s '%s', not '%s'; resume with the same, or start a new run",
+            ole_quote_string(path).text, o->name, ole_quote_string(old ? old : "").text,
+            ole_quote_string(now ? now : "").text);
     }
     return OLE_OK;
 }
@@ -222,21 +242,20 @@ static ole_status compare_data(const ole_card *now, const ole_card *then, const 
                                ole_error *error) {
     static const char advice[] = "resume with the same data, or start a new run";
     const ole_shape *a = &then->input, *b = &now->input;
-    ole_quoted where, was, is;
-    ole_quote_string(&where, path);
+    const ole_quoted where = ole_quote_string(path);
     if (a->c != b->c || a->h != b->h || a->w != b->w)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: the run's samples are %lldx%lldx%lld, those of the data "
-                        "%lldx%lldx%lld: %s",
-                        where.text, (long long)a->c, (long long)a->h, (long long)a->w,
-                        (long long)b->c, (long long)b->h, (long long)b->w, advice);
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "%s: the run's samples are %lldx%lldx%lld, those of the data %lldx%lldx%lld; %s",
+            where.text, (long long)a->c, (long long)a->h, (long long)a->w, (long long)b->c,
+            (long long)b->h, (long long)b->w, advice);
     for (int c = 0; c < now->classes || c < then->classes; c++) {
         const char *old = c < then->classes ? then->class_names[c] : "(none)";
         const char *name = c < now->classes ? now->class_names[c] : "(none)";
         if (strcmp(old, name) == 0) continue;
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "%s: class %d of the run is '%s', that of the data '%s': %s", where.text, c,
-                        ole_quote_string(&was, old), ole_quote_string(&is, name), advice);
+                        "%s: class %d of the run is '%s', that of the data '%s'; %s", where.text, c,
+                        ole_quote_string(old).text, ole_quote_string(name).text, advice);
     }
     return OLE_OK;
 }
@@ -254,18 +273,18 @@ static ole_status load_from(ole_run *run, const char *name, ole_error *error) {
     if (status == OLE_OK) status = compare_data(&run->card, &then, path, error);
     if (status == OLE_OK && !ole_card_same_samples(&run->card, &then))
         ole_run_say(&run->options,
-                    "warning: the training samples of %s are not those that the run began with: "
-                    "those it is tested on may be some that it was trained on",
+                    "warning: the training samples of %s have changed since the run began; its "
+                    "test samples may include some it was trained on",
                     run->options.data);
     ole_card_free(&then);
     if (status == OLE_OK)
         status = ole_checkpoint_load(file, path, &run->network, run->moments, &run->state, error);
     int64_t begun = run->state.epoch + (run->state.step > 0), epochs = run->options.epochs;
-    ole_quoted quoted;
     if (status == OLE_OK && begun > epochs)
-        status = ole_fail(error, OLE_ERROR_ARGUMENT,
-                          "%s: the run is at epoch %lld: --epochs %lld would end before that",
-                          ole_quote_string(&quoted, path), (long long)begun, (long long)epochs);
+        status =
+            ole_fail(error, OLE_ERROR_ARGUMENT,
+                     "%s: the run is already at epoch %lld; --epochs %lld would end before that",
+                     ole_quote_string(path).text, (long long)begun, (long long)epochs);
     if (status == OLE_OK) extend_schedule(run, had);
     ole_safetensors_close(file);
     return status;
@@ -286,7 +305,7 @@ static ole_status load_state(ole_run *run, ole_error *error) {
 
 /* ---- The folder --------------------------------------------------------------------------- */
 
-/* Checks early that the folder exists, is ours, and is not in use. */
+/* Checks early that the folder exists, belongs to the run, and is not in use. */
 static ole_status check_folder(ole_run *run, ole_error *error) {
     ole_train_options *o = &run->options;
     if (!o->out) return OLE_OK;
@@ -297,10 +316,9 @@ static ole_status check_folder(ole_run *run, ole_error *error) {
     if (status != OLE_OK || !o->resume) return status;
     if (ole_run_has(o->out, "last.safetensors") || ole_run_has(o->out, "previous.safetensors"))
         return OLE_OK;
-    ole_quoted quoted;
-    ole_quote_string(&quoted, o->out);
+    const ole_quoted quoted = ole_quote_string(o->out);
     if (!ole_run_has(o->out, ""))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there is no such run to resume", quoted.text);
+        return ole_fail(error, OLE_ERROR_IO, "%s: no run to resume", quoted.text);
     ole_run_say(o, "%s: no checkpoint yet, starting from the beginning", quoted.text);
     o->resume = false;
     return OLE_OK;
@@ -319,7 +337,7 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
                                   &others, error);
     if (status == OLE_OK && others)
         ole_run_say(o,
-                    "warning: %s: lines after the last checkpoint are not of a run and are removed",
+                    "warning: %s: removed lines after the last checkpoint, which belong to no run",
                     path);
     if (status == OLE_OK) status = ole_run_output(path, o->out, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_write(path, o, error);
@@ -346,15 +364,21 @@ static ole_status open_network(ole_run *run, ole_error *error) {
     ole_status status = ole_network_open(&run->network, &options, error);
     if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
     if (status != OLE_OK) return status;
-    if (o->resume && is_first(run)) return load_state(run, error);
+    if (o->resume && is_first(run)) {
+        if (o->ema > 0.0) status = ole_params_average(run->network.params, error);
+        return status == OLE_OK ? load_state(run, error) : status;
+    }
     status = ole_params_init(run->network.params, o->init, o->seed, error);
-    if (status != OLE_OK || !o->init_from || !is_first(run)) return status;
-    status = ole_init_from(&run->network, o->init_from, report, error);
-    if (status == OLE_OK) ole_run_say(o, "%s", report);
+    if (status == OLE_OK && o->init_from && is_first(run)) {
+        status = ole_init_from(&run->network, o->init_from, report, error);
+        if (status == OLE_OK) ole_run_say(o, "%s", report);
+    }
+    if (status == OLE_OK && o->ema > 0.0) status = ole_params_average(run->network.params, error);
     return status;
 }
 
-/* Records the steps if the device can; without room for the data set it gets batches one by one. */
+/* Records the steps if the device can; if the data set does not fit on it, batches are sent one by
+ * one. */
 static ole_status open_recorded(ole_run *run, ole_error *error) {
     if (!run->network.backend->recorder) return OLE_OK;
     if (run->stepper->reduce) {
@@ -374,6 +398,45 @@ static ole_status open_recorded(ole_run *run, ole_error *error) {
     return status;
 }
 
+/* Plans the steps of the probe, or of what follows. Collective. */
+static ole_status open_steps(ole_run *run, const int64_t batch[2], ole_error *error) {
+    const ole_train_options *o = &run->options;
+    ole_status status = OLE_OK;
+    if (run->probing)
+        status = ole_ranks_agree(o->ranks, ole_freeze(&run->network, "backbone", error), error);
+    if (status == OLE_OK)
+        status = ole_stepper_create(&run->stepper, &run->network, o, batch[0], batch[1], error);
+    if (status != OLE_OK) return status;
+    run->stepper->update.begun = run->probing ? 0 : o->probe_epochs * run->batches;
+    status = ole_inference_open(&run->inference, &run->network, run->stepper->plan[0],
+                                run->stepper->rows[0], error);
+    status = ole_ranks_agree(o->ranks, status, error);
+    if (status == OLE_OK) status = open_recorded(run, error);
+    if (status == OLE_OK && !run->recorded) status = ole_stepper_prepare(run->stepper, error);
+    return status;
+}
+
+static void close_steps(ole_run *run) {
+    ole_inference_close(&run->inference);
+    ole_recorded_free(run->recorded);
+    ole_stepper_free(run->stepper);
+    run->recorded = NULL;
+    run->stepper = NULL;
+}
+
+ole_status ole_run_end_probe(ole_run *run, ole_error *error) {
+    const ole_train_options *o = &run->options;
+    const int64_t batch[2] = {run->stepper->batch[0], run->stepper->batch[1]};
+    close_steps(run);
+    for (int i = 0; i < run->network.graph->params; i++)
+        ole_params_thaw(run->network.params, i);
+    ole_status status = o->freeze ? ole_freeze(&run->network, o->freeze, error) : OLE_OK;
+    if (status == OLE_OK) status = ole_params_forget(run->network.params, error);
+    status = ole_ranks_agree(o->ranks, status, error);
+    run->probing = false;
+    return status == OLE_OK ? open_steps(run, batch, error) : status;
+}
+
 /* Warns of options that do not do what they seem to. */
 static void warn_of_options(const ole_run *run, int64_t batch) {
     const ole_train_options *o = &run->options;
@@ -385,16 +448,17 @@ static void warn_of_options(const ole_run *run, int64_t batch) {
     for (int i = 0; i < graph->params; i++)
         all_frozen &= ole_params_is_frozen(run->network.params, i);
     if (batch == 1 && norms)
-        ole_run_say(o, "warning: batches of one sample, of which batch norm can make nothing: take "
-                       "larger ones");
+        ole_run_say(o,
+                    "warning: batch norm needs more than one sample per batch; use larger batches");
     if (all_frozen)
-        ole_run_say(o, "warning: freeze %s: every weight is frozen, nothing is learned", o->freeze);
+        ole_run_say(o, "warning: freeze %s: every weight is frozen, so nothing is learned",
+                    o->freeze);
     if (s->warmup >= s->epochs)
-        ole_run_say(o, "warning: a warm-up of %g in %g epochs: the rate never reaches lr",
+        ole_run_say(o, "warning: a warm-up of %g in %g epochs: the learning rate never reaches lr",
                     s->warmup, s->epochs);
     if (s->milestones > 0 && s->milestone[0] >= s->epochs)
-        ole_run_say(o, "warning: milestones %s: the rate does not fall in %g epochs", o->milestones,
-                    s->epochs);
+        ole_run_say(o, "warning: milestones %s: the learning rate does not drop within %g epochs",
+                    o->milestones, s->epochs);
 }
 
 /* An error on one rank is an error on all; only open_recorded() may fail on one alone. */
@@ -402,7 +466,7 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
     *run = (ole_run){.options = *options,
                      .metrics = {.fd = -1},
                      .lock = -1,
-                     .moments = strcmp(options->opt, "adam") == 0 ? 2 : 1};
+                     .moments = ole_train_moments(options)};
     const ole_train_options *o = &run->options;
     if (ole_ranks_size(options->ranks) == 1) run->options.ranks = NULL;
     if (!is_first(run)) run->options.out = NULL;
@@ -426,7 +490,10 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
         if (status == OLE_OK) status = open_loader(run, &batch, &last, error);
         if (status == OLE_OK) status = open_schedule(&run->schedule, run, error);
         if (status == OLE_OK) status = open_network(run, error);
-        if (status == OLE_OK && is_first(run)) warn_of_options(run, batch);
+        if (status == OLE_OK && is_first(run)) {
+            warn_of_options(run, batch);
+            ole_run_suggest(run);
+        }
         status = ole_ranks_agree(o->ranks, status, error);
     }
     if (status == OLE_OK)
@@ -435,15 +502,9 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
         status = ole_agree_on_weights(o->ranks, &run->network, run->moments, &run->state, error);
     if (status == OLE_OK) status = open_schedule(&run->schedule, run, error); /* rank 0's state */
 
-    if (status == OLE_OK)
-        status = ole_stepper_create(&run->stepper, &run->network, o, batch, last, error);
-    if (status == OLE_OK) {
-        status = ole_inference_open(&run->inference, &run->network, run->stepper->plan[0],
-                                    run->stepper->rows[0], error);
-        status = ole_ranks_agree(o->ranks, status, error);
-    }
-    if (status == OLE_OK) status = open_recorded(run, error);
-    if (status == OLE_OK && !run->recorded) status = ole_stepper_prepare(run->stepper, error);
+    run->probing = run->state.epoch < o->probe_epochs ||
+                   (o->probe_epochs > 0 && run->state.epoch == o->probe_epochs && !run->state.step);
+    if (status == OLE_OK) status = open_steps(run, (const int64_t[]){batch, last}, error);
     if (status == OLE_OK) status = ole_ranks_agree(o->ranks, open_folder(run, error), error);
     if (status == OLE_OK) {
         if (run->extends) describe_schedule(run);
@@ -456,9 +517,7 @@ ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_erro
 
 void ole_run_close(ole_run *run) {
     ole_metrics_close(&run->metrics);
-    ole_inference_close(&run->inference);
-    ole_recorded_free(run->recorded);
-    ole_stepper_free(run->stepper);
+    close_steps(run);
     ole_network_close(&run->network);
     ole_loader_destroy(run->loader);
     ole_card_free(&run->card);
@@ -493,5 +552,5 @@ ole_status ole_run_save_best(const ole_run *run, ole_error *error) {
     if (!run->options.out) return OLE_OK;
     char path[OLE_RUN_PATH];
     ole_status status = ole_run_output(path, run->options.out, "best.safetensors", error);
-    return status == OLE_OK ? ole_model_save(path, &run->network, &run->card, error) : status;
+    return status == OLE_OK ? ole_weights_save(path, &run->network, &run->card, error) : status;
 }

@@ -31,6 +31,7 @@ typedef struct ole_run {
     ole_metrics metrics;
     ole_state state;
     int moments;   /* of the optimiser */
+    bool probing;  /* only the classifier trains */
     char *config;  /* the recipe as text */
     int lock;      /* of the folder, or -1 */
     size_t made;   /* of the folder, by ole_run_make_folder() */
@@ -42,9 +43,15 @@ typedef struct ole_run {
 ole_status ole_run_open(ole_run *run, const ole_train_options *options, ole_error *error);
 void ole_run_close(ole_run *run);
 
+/* After the probe's epochs: all layers that are not frozen train, with a fresh optimiser. */
+ole_status ole_run_end_probe(ole_run *run, ole_error *error);
+
 /* Writes last.safetensors, and best.safetensors; nothing without a folder. */
 ole_status ole_run_save(ole_run *run, ole_error *error);
 ole_status ole_run_save_best(const ole_run *run, ole_error *error);
+
+/* With pretrained weights and few images: reports commands that do not train the backbone. */
+void ole_run_suggest(const ole_run *run);
 
 /* Passes a message to the caller's function, on rank 0. */
 void ole_run_say(const ole_train_options *options, const char *format, ...)

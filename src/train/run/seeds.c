@@ -10,9 +10,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/spread.h"
-#include "model/network.h"
 #include "model/run_folder.h"
-#include "train/options/recipe.h"
 #include "train/ranks/job_pool.h"
 #include "train/run/run.h"
 
@@ -23,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What all runs share, under the pool's lock. */
+/* Shared by all runs, under the pool's lock. */
 typedef struct seeds {
     const ole_train_options *options;
     int64_t speaker;              /* the run whose steps are reported: the first that is running */
@@ -47,7 +45,7 @@ static bool pass_progress(void *context, const ole_train_progress *p) {
     one_run *run = context;
     seeds *all = run->all;
     const ole_train_options *o = all->options;
-    /* The run counts those after it one by one, but ranks do them concurrently. */
+    /* The run's estimate counts the remaining ones in sequence, but ranks run them concurrently. */
     double step = p->epoch_done ? 1.0 : (double)p->step / (double)p->steps;
     double own = 1.0 - ((double)p->epoch - 1.0 + step) / (double)p->epochs;
     double later = (double)(p->runs - p->run);
@@ -136,7 +134,7 @@ static ole_status take_in(void *context, ole_job_pool *pool, int64_t number, int
     if (rank == ole_ranks_rank(o->ranks) || ole_ranks_rank(o->ranks) != 0 || !o->message)
         return OLE_OK;
     char text[100];
-    snprintf(text, sizeof text, "run %" PRId64 " of %" PRId64 " has ended, on rank %d", number + 1,
+    snprintf(text, sizeof text, "run %" PRId64 " of %" PRId64 " ended, on rank %d", number + 1,
              o->seeds, rank);
     o->message(o->callback_context, text);
     return OLE_OK;
@@ -154,11 +152,10 @@ typedef struct shared_folder {
 /* On rank 0: locks the folder and writes the recipe; that of resumed runs must be as before. */
 static ole_status open_folder(const ole_train_options *o, shared_folder *folder, ole_error *error) {
     char path[OLE_RUN_PATH];
-    ole_quoted quoted;
     if (!o->out || ole_ranks_rank(o->ranks) != 0) return OLE_OK;
     if (o->resume && !ole_run_has(o->out, ""))
-        return ole_fail(error, OLE_ERROR_IO, "%s: there are no such runs to resume",
-                        ole_quote_string(&quoted, o->out));
+        return ole_fail(error, OLE_ERROR_IO, "%s: no runs to resume",
+                        ole_quote_string(o->out).text);
     ole_status status = ole_run_make_folder(o->out, &folder->made, error);
     if (status == OLE_OK) status = ole_run_lock(&folder->lock, o->out, error);
     if (status == OLE_OK) status = ole_run_refuse_used(o->out, o->resume, o->seeds, o->seed, error);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/options/options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static ole_status plan_batches(ole_stepper *s, ole_error *error) {
     ole_status status = OLE_OK;
     for (int k = 0; k < 2 && status == OLE_OK; k++) {
         if (s->rows[k] == 0) continue;
-        ole_plan_options options = {.batch = s->rows[k], .train = true};
+        ole_plan_options options = {.batch = s->rows[k], .train = true, .smoothing = s->smoothing};
         if (s->reduce) options.share = &s->reduce->batch[k].share;
         for (int i = 0; i < s->acts; i++)
             if (s->act[i].node != n->graph->features) options.tap[options.taps++] = s->act[i].node;
@@ -52,37 +53,54 @@ static ole_status plan_batches(ole_stepper *s, ole_error *error) {
     return status;
 }
 
+/* The backbone's learning rate. */
+static ole_status set_rates(ole_network *network, const ole_train_options *options,
+                            ole_error *error) {
+    double factor;
+    ole_status status =
+        ole_rate_parse(&factor, "lr_backbone", options->lr_backbone, options->lr, error);
+    for (int i = 0; i < network->graph->params && status == OLE_OK; i++)
+        if (network->graph->param[i].node != network->graph->classifier)
+            ole_params_set_rate(network->params, i, factor);
+    return status;
+}
+
 ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
                               const ole_train_options *options, int64_t batch, int64_t last,
                               ole_error *error) {
     *stepper = NULL;
     ole_stepper *s = calloc(1, sizeof *s);
     if (!s) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    bool adam = strcmp(options->opt, "adam") == 0;
-    *s = (ole_stepper){.network = network,
-                       .softmax = options->loss != OLE_LOSS_OLE,
-                       .ole = options->loss != OLE_LOSS_SOFTMAX,
-                       .global = strcmp(options->ole_scope, "global") == 0,
-                       .update = {.kind = adam ? OLE_UPDATE_ADAM : OLE_UPDATE_SGD,
-                                  .weight_decay = options->weight_decay,
-                                  .momentum = options->momentum,
-                                  .nesterov = options->nesterov && options->momentum > 0.0,
-                                  .beta1 = 0.9,
-                                  .beta2 = 0.999,
-                                  .eps = 1e-8},
-                       .batch = {batch, last},
-                       .rows = {batch, last}};
+    *s = (ole_stepper){
+        .network = network,
+        .softmax = options->loss != OLE_LOSS_OLE,
+        .ole = options->loss != OLE_LOSS_SOFTMAX,
+        .global = strcmp(options->ole_scope, "global") == 0,
+        .update = {.kind = ole_train_moments(options) == 2 ? OLE_UPDATE_ADAM : OLE_UPDATE_SGD,
+                   .weight_decay = options->weight_decay,
+                   .momentum = options->momentum,
+                   .nesterov = options->nesterov && options->momentum > 0.0,
+                   .beta1 = options->beta1,
+                   .beta2 = options->beta2,
+                   .eps = options->eps,
+                   .decoupled = strcmp(options->opt, "adamw") == 0,
+                   .clip = options->clip_norm,
+                   .average = options->ema},
+        .smoothing = options->label_smoothing,
+        .batch = {batch, last},
+        .rows = {batch, last}};
     ole_loss_options_init(&s->loss);
     s->loss.delta_floor = options->delta_floor;
     s->loss.delta_abs = options->delta_abs;
     s->loss.delta_rel = options->delta_rel;
-    if (!s->softmax) { /* OLÉ alone teaches the classifier nothing: weight decay must not wear it */
+    if (!s->softmax) { /* OLÉ alone does not train the classifier: weight decay must not shrink it
+                        */
         const ole_node *node = &network->graph->node[network->graph->classifier];
         for (int p = 0; p < node->params; p++)
             ole_params_freeze(network->params, node->first_param + p);
     }
-    ole_status status = OLE_OK;
-    if (ole_ranks_size(options->ranks) > 1) {
+    ole_status status = set_rates(network, options, error);
+    if (status == OLE_OK && ole_ranks_size(options->ranks) > 1) {
         s->ranks = options->ranks;
         bool sync = strcmp(options->bn, "sync") == 0;
         status = ole_reduce_create(&s->reduce, network, options->ranks, s->batch, sync, error);
@@ -101,7 +119,7 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     return status;
 }
 
-/* What each rank does on its own comes first, so that none waits for one that failed. */
+/* Each rank's local work comes first, so that no rank waits for one that failed. */
 ole_status ole_stepper_prepare(ole_stepper *s, ole_error *error) {
     const ole_graph *graph = s->network->graph;
     if (s->prepared) return OLE_OK;
@@ -186,16 +204,15 @@ ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool sof
     }
     const char *loss = softmax_bad ? "softmax" : "OLE";
     if (node == 0)
-        return ole_fail(error, OLE_ERROR_NUMERIC,
-                        "step %lld: the %s loss is NaN or Inf because the images are: check the "
-                        "data",
-                        (long long)step->number, loss);
-    return ole_fail(error, OLE_ERROR_NUMERIC,
-                    "step %lld: the %s loss is NaN or Inf, from layer %s on: lower --lr%s or add "
-                    "--warmup",
-                    (long long)step->number, loss,
-                    graph->node[node > 0 ? node : graph->classifier].name,
-                    s->ole ? " or --lambda" : "");
+        return ole_fail(
+            error, OLE_ERROR_NUMERIC,
+            "step %lld: the %s loss is NaN or Inf because the images are; check the data",
+            (long long)step->number, loss);
+    return ole_fail(
+        error, OLE_ERROR_NUMERIC,
+        "step %lld: the %s loss is NaN or Inf, from layer %s on; lower --lr%s or add --warmup",
+        (long long)step->number, loss, graph->node[node > 0 ? node : graph->classifier].name,
+        s->ole ? " or --lambda" : "");
 }
 
 /* ---- A step ------------------------------------------------------------------------------- */
@@ -205,7 +222,7 @@ typedef struct numbers {
     double softmax_loss, ole_loss, weighted_ole, correct, stop;
 } numbers;
 
-/* Backward, in which OLÉ's gradients join at their nodes; with ranks, sums of gradients start as
+/* Backward, with OLÉ's gradients added at their nodes; with ranks, sums of gradients start as
  * soon as these are complete. */
 static void run_backward(ole_stepper *s, ole_plan *plan) {
     if (!plan) {

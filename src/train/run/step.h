@@ -31,6 +31,7 @@ typedef struct ole_stepper {
     ole_loss_options loss; /* OLÉ's, but for device and threads */
 
     bool softmax, ole;
+    double smoothing;  /* of the labels */
     bool global;       /* with ranks: OLÉ is that of the whole batch, not of each rank's rows */
     bool prepared;     /* to run steps one by one */
     ole_update update; /* but for rate and step */
@@ -53,7 +54,7 @@ typedef enum ole_step_stage {
     OLE_STEP_STAGES
 } ole_step_stage;
 
-/* What a step gave. */
+/* The results of a step. */
 typedef struct ole_step_result {
     double loss;         /* softmax + sum of weight * OLÉ: what is minimised, without L2 */
     double softmax_loss; /* NaN for OLÉ alone */
@@ -61,7 +62,7 @@ typedef struct ole_step_result {
     int64_t correct;     /* rows that the classifier had right */
     double seconds[OLE_STEP_STAGES]; /* 0 for a loss that is not used */
     double comm_seconds;             /* waiting for other ranks */
-    bool stop;                       /* some rank wants to stop */
+    bool stop;                       /* a rank has asked to stop */
 } ole_step_result;
 
 /*
@@ -77,7 +78,7 @@ void ole_stepper_free(ole_stepper *stepper);
 
 /*
  * Plans the losses of steps that ole_stepper_run() runs; recorded steps have their own.  The first
- * step does it otherwise: call it to have failures early.  Collective; fails on all ranks or none.
+ * step does it otherwise; call this to see failures early.  Collective; fails on all ranks or none.
  */
 ole_status ole_stepper_prepare(ole_stepper *stepper, ole_error *error);
 

@@ -1,13 +1,13 @@
 /*
- * src/train/run/train_once.c - one run: epochs and steps, and what is measured and saved between
+ * src/train/run/train_once.c - one run: epochs and steps, with evaluation and checkpoints between
  * them.
  *
  * Read it from the bottom: ole_train_once() opens a run (run.h), takes it through its epochs and
  * closes it.  Steps run one by one, or the device replays recorded ones (recorded.h).
  *
- * All ranks stop after the same step: in every step each tells the others whether its caller wants
- * to stop.  With recorded steps they agree whenever they read the device's sums, which they do
- * after the same steps.
+ * All ranks stop after the same step: in every step each tells the others whether its callback has
+ * asked to stop.  With recorded steps they agree whenever they read the device's sums, which they
+ * do after the same steps.
  */
 #include "train/run/train_once.h"
 
@@ -17,7 +17,6 @@
 #include "data/loader/loader.h"
 #include "model/model.h"
 #include "model/threshold.h"
-#include "train/options/options.h"
 #include "train/ranks/rank_agreement.h"
 #include "train/ranks/rank_resources.h"
 #include "train/run/history.h"
@@ -38,7 +37,7 @@ typedef struct loop {
     ole_errors best;     /* of the best epoch of this process */
     int64_t best_epoch;  /* from 1; 0: none */
     ole_outputs outputs; /* for the caller's model: of the test split or, without one, validation */
-    int64_t keeps;       /* ranks whose caller wants a model; they evaluate together */
+    int64_t keeps;       /* ranks whose caller requested the model; they evaluate together */
     bool measured;       /* the last epoch was evaluated */
     double saved_at;     /* when the run was last saved; at first, when it started */
     double save_seconds; /* what that took */
@@ -59,7 +58,7 @@ static double elapsed(const loop *l) {
     return l->seconds_before + ole_clock() - l->started;
 }
 
-/* Calls back; true if the caller wants to stop. `sums` are those of the reported epoch. */
+/* Calls back; true to stop. `sums` are those of the reported epoch. */
 static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) {
     const ole_run *run = &l->run;
     if (!run->options.callback) return false;
@@ -121,7 +120,7 @@ static void warn_of_single_samples(const loop *l) {
     if (2 * single <= present) return;
     ole_run_say(&run->options,
                 "warning: %lld of the %lld classes in a batch of %lld have one sample, from which "
-                "OLE learns little; --sampler balanced:CxK puts K samples of C classes into each",
+                "OLE learns little; --sampler balanced:CxK draws K samples of C classes each",
                 (long long)single, (long long)present, (long long)count);
 }
 
@@ -164,6 +163,13 @@ static ole_status run_steps(loop *l, ole_error *error) {
     return OLE_OK;
 }
 
+/* Whether the validation split chooses the epoch that is kept.  Samples held out for the threshold
+ * alone do not. */
+static bool selects_best(const ole_run *run) {
+    return run->options.val_split > 0.0 &&
+           ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
+}
+
 static ole_status measure(loop *l, bool knn, ole_error *error) {
     ole_run *run = &l->run;
     const ole_evaluation_request what = {.runner = {.inference = &run->inference,
@@ -175,13 +181,12 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                                          .set = run->set,
                                          .classifier = run->options.loss != OLE_LOSS_OLE,
                                          .knn = knn,
+                                         .validates = selects_best(run),
+                                         .best = run->state.best_epoch > 0 ? run->state.best_error
+                                                                           : INFINITY,
                                          .outputs = l->keeps > 0 ? &l->outputs : NULL,
                                          .card = run->options.unknown ? &run->card : NULL};
     return ole_errors_measure(&l->errors, &what, error);
-}
-
-static bool has_validation(const ole_run *run) {
-    return ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
 }
 
 /* Evaluates if it is time to, and keeps the model if its validation error is the lowest so far. */
@@ -192,9 +197,9 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     bool last = epoch == o->epochs;
     l->measured = last || epoch % o->eval_every == 0;
     ole_status status = l->measured ? measure(l, last || o->loss == OLE_LOSS_OLE, error)
-                                    : ole_card_set_threshold(&run->card, NULL, false, error);
+                                    : ole_card_set_threshold(&run->card, NULL, error);
     if (status != OLE_OK) return status;
-    if (!has_validation(run)) return OLE_OK;
+    if (!selects_best(run)) return OLE_OK;
     bool better = run->state.best_epoch == 0 || l->errors.validation < run->state.best_error;
     if (!l->measured || !better) return OLE_OK;
     run->state.best_epoch = epoch;
@@ -215,15 +220,26 @@ static ole_status check_ranks(loop *l, ole_error *error) {
     return ole_verify_weights(run->options.ranks, &run->network, error);
 }
 
+/* Exchanges weights and their average, if one is kept: before evaluating or saving the model, and
+ * after. */
+static void swap_average(const loop *l, bool in) {
+    const ole_run *run = &l->run;
+    if (run->options.ema == 0.0) return;
+    ole_params_swap_average(run->network.params);
+    if (in && run->stepper->reduce) ole_reduce_statistics(run->stepper->reduce);
+}
+
 /* Rank 0 writes; if it cannot, all ranks end.  Without a validation split the best model is the
  * last. */
 static ole_status save(loop *l, ole_error *error) {
     ole_run *run = &l->run;
     double start = ole_clock();
     ole_status status = OLE_OK;
-    if (!has_validation(run)) {
+    if (!selects_best(run)) {
         run->state.best_epoch = run->state.epoch;
+        swap_average(l, true);
         status = ole_run_save_best(run, error);
+        swap_average(l, false);
     }
     if (status == OLE_OK) status = ole_run_save(run, error);
     status = ole_ranks_agree(run->options.ranks, status, error);
@@ -252,7 +268,11 @@ static ole_status finish_epoch(loop *l, ole_error *error) {
     ole_sums sums = run->state.sums;
     l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->batches - 1);
     ole_status status = check_ranks(l, error);
-    if (status == OLE_OK) status = measure_epoch(l, error);
+    if (status == OLE_OK) {
+        swap_average(l, true);
+        status = measure_epoch(l, error);
+        swap_average(l, false);
+    }
     if (status == OLE_OK)
         status = ole_metrics_epoch(&run->metrics, run->state.epoch + 1, l->lr, &sums, softmax,
                                    l->measured ? &l->errors : NULL, error);
@@ -365,7 +385,7 @@ static ole_status run_epoch(loop *l, ole_error *error) {
     run->state.seconds = elapsed(l);
     status = check_ranks(l, error);
     /* The threshold is that of the last measured epoch, the weights are newer. */
-    if (status == OLE_OK) status = ole_card_set_threshold(&run->card, NULL, false, error);
+    if (status == OLE_OK) status = ole_card_set_threshold(&run->card, NULL, error);
     return status == OLE_OK ? save(l, error) : status;
 }
 
@@ -374,7 +394,7 @@ static ole_status run_epoch(loop *l, ole_error *error) {
 /* The errors of best.safetensors; those of an epoch before a resume are in the run's metrics. */
 static ole_errors best_errors(const loop *l) {
     const ole_run *run = &l->run;
-    if (!has_validation(run)) return l->errors;
+    if (!selects_best(run)) return l->errors;
     ole_errors best = l->best;
     if (l->best_epoch == run->state.best_epoch) return best;
     best = (ole_errors){.test = NAN, .validation = run->state.best_error, .knn1 = NAN};
@@ -392,6 +412,7 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     ole_run *run = &l->run;
     const ole_train_options *o = &run->options;
     ole_status status = OLE_OK;
+    swap_average(l, true);
     if (!l->measured) /* resumed with nothing left to do */
         status = measure(l, true, error);
     if (status == OLE_OK)
@@ -404,6 +425,7 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
         status = ole_model_build(o->model, &run->network, &run->card, device, &l->outputs,
                                  no_test ? OLE_SPLIT_VALIDATION : OLE_SPLIT_TEST, error);
     }
+    swap_average(l, false);
     status = ole_ranks_agree(o->ranks, status, error);
     summary->runs = 1;
     if (status != OLE_OK) return status;
@@ -413,7 +435,7 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     summary->knn1_error = o->loss == OLE_LOSS_OLE ? best.knn1 : l->errors.knn1;
     summary->last_test_error = l->errors.test;
     summary->last_validation_error = l->errors.validation;
-    if (has_validation(run)) {
+    if (selects_best(run)) {
         summary->best_epoch = run->state.best_epoch;
         summary->best_error = run->state.best_error;
     }
@@ -439,15 +461,17 @@ ole_status ole_train_once(const ole_train_options *options, int64_t number, int6
         ole_ranks_sum(options->ranks, &l->keeps, 1, OLE_I64);
         l->seconds_before = l->run.state.seconds;
         if (l->run.state.epoch < options->epochs) warn_of_single_samples(l);
-        while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK)
-            status = run_epoch(l, error);
+        while (l->run.state.epoch < options->epochs && !l->stopped && status == OLE_OK) {
+            if (l->run.probing && l->run.state.epoch >= options->probe_epochs)
+                status = ole_run_end_probe(&l->run, error);
+            if (status == OLE_OK) status = run_epoch(l, error);
+        }
         bool finished = l->run.state.epoch >= options->epochs;
         if (status == OLE_OK && finished) status = finish_run(l, summary, error);
         if (error && status == OLE_ERROR_NUMERIC && l->run.has_last) {
             ole_error cause = *error;
-            ole_quoted quoted;
             ole_fail(error, status, "%.280s; %s/last.safetensors holds epoch %lld", cause.message,
-                     ole_quote_string(&quoted, l->run.options.out), (long long)l->saved_epoch);
+                     ole_quote_string(l->run.options.out).text, (long long)l->saved_epoch);
         }
         summary->epochs = l->run.state.epoch;
         summary->interrupted = l->stopped && !finished;

@@ -1,6 +1,6 @@
 /*
  * src/device/cuda/conv/algorithm.h - one pass of a convolution or linear layer as a problem, and
- * one way to compute it.
+ * an algorithm that computes it.
  *
  * A linear layer is a 1 x 1 convolution of 1 x 1 images: x [n, in], w [out, in], y [n, out].  All
  * three tensors are packed with channels innermost and channel counts rounded up (cuda.h); elements
@@ -21,7 +21,7 @@ typedef enum cuda_pass {
 
 typedef struct cuda_problem {
     cuda_pass pass;
-    bool add;  /* CUDA_PASS_DATA: adds to what is there */
+    bool add;  /* CUDA_PASS_DATA: adds instead of overwriting */
     bool bias; /* CUDA_PASS_FORWARD: adds a number per output channel */
     cuda_type type;
     ole_precision precision;
@@ -39,27 +39,27 @@ typedef struct cuda_arrays {
     cudaStream_t stream;
 } cuda_arrays;
 
-enum { CUDA_WAY_NAME = 320, CUDA_TENSOR_ALIGNMENT = 16 };
+enum { CUDA_ALGORITHM_NAME = 320, CUDA_TENSOR_ALIGNMENT = 16 };
 
 /*
- * One way to compute a problem. For given versions of the libraries its name identifies it:
+ * An algorithm for a problem. For given versions of the libraries its name identifies it:
  * "cudnn:ENGINE:KNOB=VALUE:...", "cublas:" and the words of an algorithm, "narrow:" and a variant,
  * or "apart".
  */
-typedef struct cuda_way {
+typedef struct cuda_algorithm {
     enum {
-        CUDA_WAY_DNN,     /* a cuDNN plan */
-        CUDA_WAY_PRODUCT, /* a matrix product by cuBLASLt */
-        CUDA_WAY_NARROW,  /* a kernel of our own (narrow.h) */
-        CUDA_WAY_APART,   /* without `add` (into scratch) or `bias`, then an addition */
+        CUDA_ALGORITHM_DNN,     /* a cuDNN plan */
+        CUDA_ALGORITHM_PRODUCT, /* a matrix product by cuBLASLt */
+        CUDA_ALGORITHM_NARROW,  /* a kernel of our own (narrow.h) */
+        CUDA_ALGORITHM_APART,   /* without `add` (into scratch) or `bias`, then an addition */
     } kind;
     size_t workspace; /* bytes */
     bool bias;        /* a cuDNN plan that adds it */
     cudnnBackendDescriptor_t config, plan;
-    cublasLtMatmulAlgo_t algorithm;
+    cublasLtMatmulAlgo_t matmul;
     const struct narrow_variant *variant;
-    char name[CUDA_WAY_NAME];
-} cuda_way;
+    char name[CUDA_ALGORITHM_NAME];
+} cuda_algorithm;
 
 static inline int64_t cuda_problem_x(const cuda_problem *p) { /* elements */
     return p->n * p->in_h * p->in_w * p->in;

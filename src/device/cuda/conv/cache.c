@@ -14,7 +14,6 @@
 #include "base/read_file.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +21,10 @@
 
 #define HEADER "ole measured ways, format 1"
 
-enum { MAX_BYTES = 16 << 20, MAX_KEY = 128, MAX_WAY = 400 };
+enum { MAX_BYTES = 16 << 20, MAX_KEY = 128, MAX_ALGORITHM = 400 };
 
 typedef struct line {
-    char key[MAX_KEY], way[MAX_WAY];
+    char key[MAX_KEY], algorithm[MAX_ALGORITHM];
     double microseconds;
     bool own; /* measured here, not read */
 } line;
@@ -71,8 +70,8 @@ static void read_line(cuda_cache *cache, const char *text) {
     line read = {.own = false};
     unsigned sum;
     int body = 0;
-    if (sscanf(text, "%127s %lf %399s%n %x", read.key, &read.microseconds, read.way, &body, &sum) ==
-            4 &&
+    if (sscanf(text, "%127s %lf %399s%n %x", read.key, &read.microseconds, read.algorithm, &body,
+               &sum) == 4 &&
         ole_fnv32(text, (size_t)body) == sum)
         put(cache, &read);
 }
@@ -93,8 +92,8 @@ static void print_lines(const cuda_cache *cache, FILE *file) {
     fprintf(file, "%s\n", HEADER);
     for (size_t i = 0; i < cache->count; i++) {
         const line *l = &cache->lines[i];
-        char text[MAX_KEY + MAX_WAY + 32];
-        int size = snprintf(text, sizeof text, "%s %.3f %s", l->key, l->microseconds, l->way);
+        char text[MAX_KEY + MAX_ALGORITHM + 32];
+        int size = snprintf(text, sizeof text, "%s %.3f %s", l->key, l->microseconds, l->algorithm);
         if (size < 0 || (size_t)size >= sizeof text) continue;
         fprintf(file, "%s %08x\n", text, (unsigned)ole_fnv32(text, (size_t)size));
     }
@@ -157,14 +156,15 @@ void cuda_cache_close(cuda_cache *cache) {
 
 const char *cuda_cache_find(const cuda_cache *cache, const char *key) {
     const line *known = find(cache, key);
-    return known ? known->way : NULL;
+    return known ? known->algorithm : NULL;
 }
 
-void cuda_cache_put(cuda_cache *cache, const char *key, const char *way, double microseconds) {
+void cuda_cache_put(cuda_cache *cache, const char *key, const char *algorithm,
+                    double microseconds) {
     line added = {.microseconds = microseconds, .own = true};
-    if (strlen(key) >= sizeof added.key || strlen(way) >= sizeof added.way) return;
+    if (strlen(key) >= sizeof added.key || strlen(algorithm) >= sizeof added.algorithm) return;
     memcpy(added.key, key, strlen(key) + 1);
-    memcpy(added.way, way, strlen(way) + 1);
+    memcpy(added.algorithm, algorithm, strlen(algorithm) + 1);
     put(cache, &added);
     cuda_cache_refresh(cache);
     write_lines(cache);

@@ -21,6 +21,6 @@ const char *cuda_cache_find(const cuda_cache *cache, const char *key);
 void cuda_cache_refresh(cuda_cache *cache);
 
 /* Remembers an algorithm and writes the file. Neither text may have white space. */
-void cuda_cache_put(cuda_cache *cache, const char *key, const char *way, double microseconds);
+void cuda_cache_put(cuda_cache *cache, const char *key, const char *algorithm, double microseconds);
 
 #endif

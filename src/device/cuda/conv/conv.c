@@ -40,8 +40,8 @@ static ole_status plan_layer(const cuda_request *r, ole_op_plan *plan, ole_error
     bool linear = node->op == OLE_OP_LINEAR;
     if (linear && node->in.h * node->in.w != 1)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "layer %s: a linear layer takes vectors, its input is %lld x %lld; put a "
-                        "flatten before it",
+                        "layer %s: a linear layer takes vectors, but its input is %lld x %lld; put "
+                        "a flatten before it",
                         node->name, (long long)node->in.h, (long long)node->in.w);
     cuda_problem problem = {.type = r->context->type,
                             .precision = options->precision,
@@ -78,7 +78,7 @@ static ole_status plan_layer(const cuda_request *r, ole_op_plan *plan, ole_error
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* What all passes have in common; each sets the one of x, w and y that it writes. */
+/* Shared by all passes; each sets the one of x, w and y that it writes. */
 static cuda_arrays arrays_of(const cuda_call *c) {
     const layer *l = c->state;
     return (cuda_arrays){.x = (void *)c->call->x[0],

@@ -268,7 +268,7 @@ static bool name_knobs(descriptor config, char *name, size_t size) {
 }
 
 /* Names a configuration of the heuristics, if its engine obeys the problem. */
-static bool name_config(const dnn_graph *g, descriptor config, char name[CUDA_WAY_NAME]) {
+static bool name_config(const dnn_graph *g, descriptor config, char name[CUDA_ALGORITHM_NAME]) {
     descriptor engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     int64_t index = -1;
     bool ok =
@@ -277,8 +277,8 @@ static bool name_config(const dnn_graph *g, descriptor config, char name[CUDA_WA
         engine_obeys(&g->problem, engine);
     destroy(&engine);
     if (!ok) return false;
-    int written = snprintf(name, CUDA_WAY_NAME, "cudnn:%lld", (long long)index);
-    return name_knobs(config, name + written, CUDA_WAY_NAME - (size_t)written);
+    int written = snprintf(name, CUDA_ALGORITHM_NAME, "cudnn:%lld", (long long)index);
+    return name_knobs(config, name + written, CUDA_ALGORITHM_NAME - (size_t)written);
 }
 
 /* Rebuilds a configuration from the numbers of its name; NULL if this cuDNN has none. */
@@ -333,27 +333,29 @@ static int list_configs(const dnn_graph *g, cudnnBackendHeurMode_t mode,
 
 /* ---- plans -------------------------------------------------------------------------------- */
 
-/* Makes a plan of a configuration, which the way then owns; on failure it is destroyed. */
-static bool make_way(const dnn_graph *g, descriptor config, size_t workspace, cuda_way *way) {
+/* Makes a plan of a configuration, which the algorithm then owns; on failure it is destroyed. */
+static bool make_algorithm(const dnn_graph *g, descriptor config, size_t workspace,
+                           cuda_algorithm *algorithm) {
     int64_t bytes = 0;
-    way->kind = CUDA_WAY_DNN;
-    way->bias = g->problem.bias;
-    way->config = config;
-    way->plan = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    algorithm->kind = CUDA_ALGORITHM_DNN;
+    algorithm->bias = g->problem.bias;
+    algorithm->config = config;
+    algorithm->plan = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     bool ok =
-        set(way->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle) &&
-        set_descriptor(way->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config) &&
-        finalize(way->plan) &&
-        get_one(way->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes) &&
+        set(algorithm->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle) &&
+        set_descriptor(algorithm->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config) &&
+        finalize(algorithm->plan) &&
+        get_one(algorithm->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                &bytes) &&
         bytes >= 0 && (uint64_t)bytes <= workspace;
-    way->workspace = (size_t)bytes;
-    if (!ok) dnn_way_release(way);
+    algorithm->workspace = (size_t)bytes;
+    if (!ok) dnn_algorithm_release(algorithm);
     return ok;
 }
 
-static bool is_known(const cuda_way *ways, int count, const char *name) {
+static bool is_known(const cuda_algorithm *algorithms, int count, const char *name) {
     for (int i = 0; i < count; i++)
-        if (strcmp(ways[i].name, name) == 0) return true;
+        if (strcmp(algorithms[i].name, name) == 0) return true;
     return false;
 }
 
@@ -361,7 +363,7 @@ typedef struct gathering {
     const dnn_graph *graph;
     size_t workspace;
     double deadline;
-    cuda_way *ways;
+    cuda_algorithm *algorithms;
     int count, room;
 } gathering;
 
@@ -373,15 +375,15 @@ static void gather_from(gathering *g, cudnnBackendHeurMode_t mode) {
     descriptor config[MAX_CONFIGS];
     int there = list_configs(g->graph, mode, config);
     for (int i = 0; i < there; i++) {
-        char name[CUDA_WAY_NAME];
+        char name[CUDA_ALGORITHM_NAME];
         if (is_enough(g) || !name_config(g->graph, config[i], name) ||
-            is_known(g->ways, g->count, name)) {
+            is_known(g->algorithms, g->count, name)) {
             destroy(&config[i]);
             continue;
         }
-        cuda_way *way = &g->ways[g->count];
-        if (!make_way(g->graph, config[i], g->workspace, way)) continue;
-        memcpy(way->name, name, sizeof name);
+        cuda_algorithm *algorithm = &g->algorithms[g->count];
+        if (!make_algorithm(g->graph, config[i], g->workspace, algorithm)) continue;
+        memcpy(algorithm->name, name, sizeof name);
         g->count++;
     }
 }
@@ -392,15 +394,15 @@ static void gather_all(gathering *g) {
     get_one(g->graph->graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64,
             &engines);
     for (int64_t i = 0; i < engines && !is_enough(g); i++) {
-        char name[CUDA_WAY_NAME];
+        char name[CUDA_ALGORITHM_NAME];
         snprintf(name, sizeof name, "cudnn:%lld", (long long)i);
-        if (dnn_graph_named(g->graph, g->workspace, name, &g->ways[g->count])) g->count++;
+        if (dnn_graph_named(g->graph, g->workspace, name, &g->algorithms[g->count])) g->count++;
     }
 }
 
-int dnn_graph_ways(const dnn_graph *graph, size_t workspace, double deadline, cuda_way *ways,
-                   int room) {
-    gathering g = {graph, workspace, deadline, ways, 0, room};
+int dnn_graph_algorithms(const dnn_graph *graph, size_t workspace, double deadline,
+                         cuda_algorithm *algorithms, int room) {
+    gathering g = {graph, workspace, deadline, algorithms, 0, room};
     gather_from(&g, CUDNN_HEUR_MODE_A);
     gather_from(&g, CUDNN_HEUR_MODE_B);
     gather_from(&g, CUDNN_HEUR_MODE_FALLBACK);
@@ -408,11 +410,12 @@ int dnn_graph_ways(const dnn_graph *graph, size_t workspace, double deadline, cu
     return g.count;
 }
 
-bool dnn_graph_named(const dnn_graph *graph, size_t workspace, const char *name, cuda_way *way) {
+bool dnn_graph_named(const dnn_graph *graph, size_t workspace, const char *name,
+                     cuda_algorithm *algorithm) {
     int types[CUDNN_KNOB_TYPE_COUNTS], knobs = 0, used = 0;
     int64_t values[CUDNN_KNOB_TYPE_COUNTS];
     long long index, value;
-    if (strlen(name) >= CUDA_WAY_NAME || sscanf(name, "cudnn:%lld%n", &index, &used) != 1)
+    if (strlen(name) >= CUDA_ALGORITHM_NAME || sscanf(name, "cudnn:%lld%n", &index, &used) != 1)
         return false;
     const char *rest = name + used;
     while (*rest) {
@@ -423,20 +426,21 @@ bool dnn_graph_named(const dnn_graph *graph, size_t workspace, const char *name,
         rest += used;
     }
     descriptor config = rebuild_config(graph, index, types, values, knobs);
-    if (!config || !make_way(graph, config, workspace, way)) return false;
-    snprintf(way->name, sizeof way->name, "%s", name);
+    if (!config || !make_algorithm(graph, config, workspace, algorithm)) return false;
+    snprintf(algorithm->name, sizeof algorithm->name, "%s", name);
     return true;
 }
 
-void dnn_way_release(cuda_way *way) {
-    destroy(&way->plan);
-    destroy(&way->config);
+void dnn_algorithm_release(cuda_algorithm *algorithm) {
+    destroy(&algorithm->plan);
+    destroy(&algorithm->config);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-cudnnStatus_t dnn_way_run(cudnnHandle_t handle, const cuda_way *way, const cuda_arrays *arrays) {
-    int64_t ids[4] = {ID_X, ID_W, ID_Y, ID_BIAS}, count = way->bias ? 4 : 3;
+cudnnStatus_t dnn_algorithm_run(cudnnHandle_t handle, const cuda_algorithm *algorithm,
+                                const cuda_arrays *arrays) {
+    int64_t ids[4] = {ID_X, ID_W, ID_Y, ID_BIAS}, count = algorithm->bias ? 4 : 3;
     void *pointers[4] = {arrays->x, arrays->w, arrays->y, (void *)arrays->bias};
     void *workspace = arrays->workspace;
     cudnnStatus_t status = cudnnSetStream(handle, arrays->stream);
@@ -447,7 +451,7 @@ cudnnStatus_t dnn_way_run(cudnnHandle_t handle, const cuda_way *way, const cuda_
         set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers) &&
         set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace) &&
         finalize(pack);
-    status = ok ? cudnnBackendExecute(handle, way->plan, pack) : CUDNN_STATUS_BAD_PARAM;
+    status = ok ? cudnnBackendExecute(handle, algorithm->plan, pack) : CUDNN_STATUS_BAD_PARAM;
     destroy(&pack);
     return status;
 }

@@ -34,38 +34,38 @@ static bool suits(const ole_device_context *context, const cuda_problem *p,
            workspace_of(context, p, v) <= context->workspace_bytes;
 }
 
-static void fill_way(const ole_device_context *context, const cuda_problem *p,
-                     const narrow_variant *v, cuda_way *way) {
-    *way =
-        (cuda_way){.kind = CUDA_WAY_NARROW, .workspace = workspace_of(context, p, v), .variant = v};
-    snprintf(way->name, sizeof way->name, "%s", v->name);
+static void fill_algorithm(const ole_device_context *context, const cuda_problem *p,
+                           const narrow_variant *v, cuda_algorithm *algorithm) {
+    *algorithm = (cuda_algorithm){
+        .kind = CUDA_ALGORITHM_NARROW, .workspace = workspace_of(context, p, v), .variant = v};
+    snprintf(algorithm->name, sizeof algorithm->name, "%s", v->name);
 }
 
-int cuda_narrow_ways(const ole_device_context *context, const cuda_problem *problem, cuda_way *ways,
-                     int room) {
+int cuda_narrow_algorithms(const ole_device_context *context, const cuda_problem *problem,
+                           cuda_algorithm *algorithms, int room) {
     const narrow_table *table = tables[problem->pass];
     int count = 0;
     if (!is_narrow(problem)) return 0;
     for (int i = 0; i < table->count && count < room; i++)
         if (suits(context, problem, &table->variant[i]))
-            fill_way(context, problem, &table->variant[i], &ways[count++]);
+            fill_algorithm(context, problem, &table->variant[i], &algorithms[count++]);
     return count;
 }
 
 bool cuda_narrow_named(const ole_device_context *context, const cuda_problem *problem,
-                       const char *name, cuda_way *way) {
+                       const char *name, cuda_algorithm *algorithm) {
     const narrow_table *table = tables[problem->pass];
     if (!is_narrow(problem)) return false;
     for (int i = 0; i < table->count; i++) {
         const narrow_variant *v = &table->variant[i];
         if (!suits(context, problem, v) || strcmp(v->name, name) != 0) continue;
-        fill_way(context, problem, v, way);
+        fill_algorithm(context, problem, v, algorithm);
         return true;
     }
     return false;
 }
 
-bool cuda_narrow_run(ole_device_context *context, const cuda_problem *problem, const cuda_way *way,
-                     const cuda_arrays *arrays) {
-    return way->variant->run(context, problem, arrays);
+bool cuda_narrow_run(ole_device_context *context, const cuda_problem *problem,
+                     const cuda_algorithm *algorithm, const cuda_arrays *arrays) {
+    return algorithm->variant->run(context, problem, arrays);
 }

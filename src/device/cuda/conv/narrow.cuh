@@ -1,5 +1,5 @@
 /*
- * src/device/cuda/conv/narrow.cuh - what the kernels of the narrow convolutions share: tiles of
+ * src/device/cuda/conv/narrow.cuh - shared by the kernels of the narrow convolutions: tiles of
  * pixels, how they are brought into shared memory, and the products of a tile's rows.
  *
  * A tile is ROWS rows of 16 pixels: 16 columns of one image, or 8 columns each of two, so that a
@@ -8,7 +8,7 @@
  * rows i further down and j further right; the row of the tile that was loaded for one tap serves
  * the taps above and below it too, for other rows of sums (multiply_rows).
  *
- * Lines of shared memory are 16 bytes longer than what they hold, an odd multiple of 16 bytes:
+ * Lines of shared memory are 16 bytes longer than their contents, an odd multiple of 16 bytes:
  * eight lines that follow each other then lie in different banks.
  */
 #ifndef OLE_SRC_DEVICE_CUDA_CONV_NARROW_CUH

@@ -38,12 +38,12 @@ extern const narrow_table narrow_forward; /* narrow_forward.cu */
 extern const narrow_table narrow_data;    /* narrow_data.cu */
 extern const narrow_table narrow_weight;  /* narrow_weight.cu */
 
-int cuda_narrow_ways(const ole_device_context *context, const cuda_problem *problem, cuda_way *ways,
-                     int room);
+int cuda_narrow_algorithms(const ole_device_context *context, const cuda_problem *problem,
+                           cuda_algorithm *algorithms, int room);
 bool cuda_narrow_named(const ole_device_context *context, const cuda_problem *problem,
-                       const char *name, cuda_way *way);
-bool cuda_narrow_run(ole_device_context *context, const cuda_problem *problem, const cuda_way *way,
-                     const cuda_arrays *arrays);
+                       const char *name, cuda_algorithm *algorithm);
+bool cuda_narrow_run(ole_device_context *context, const cuda_problem *problem,
+                     const cuda_algorithm *algorithm, const cuda_arrays *arrays);
 
 #ifdef __cplusplus
 }

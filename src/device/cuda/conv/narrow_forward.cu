@@ -42,7 +42,7 @@ struct forward_shape {
     };
 };
 
-/* What a thread copies of x in every chunk. */
+/* The part of x that a thread copies in each chunk. */
 template <class S>
 struct forward_copies {
     const bfloat16 *image;
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(S::THREADS) forward(forward_job job) {
     for (int chunk = 0; chunk < chunks; chunk++) {
         int next = chunk + S::STAGES - 1;
         copy_wait<S::STAGES - 2>();
-        __syncthreads(); /* the chunk is there, and what was used for the last one is free */
+        __syncthreads(); /* the chunk has arrived, and the last one's buffer is free */
         if (next < chunks) copies.start(job, stages + next % S::STAGES * S::STAGE, next);
         copy_commit(); /* perhaps of nothing: groups count chunks */
         multiply_chunk<S>(sums, stages + chunk % S::STAGES * S::STAGE, row, deep, lane);

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct cuda_product {
     cublasLtHandle_t handle;
@@ -131,16 +130,18 @@ static bool repeats(const cublasLtMatmulAlgo_t *algorithm) {
            (scheme & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) == 0;
 }
 
-static void fill_way(const cublasLtMatmulHeuristicResult_t *result, cuda_way *way) {
-    *way = (cuda_way){
-        .kind = CUDA_WAY_PRODUCT, .workspace = result->workspaceSize, .algorithm = result->algo};
-    size_t at = (size_t)snprintf(way->name, sizeof way->name, "cublas");
-    for (size_t i = 0; i < sizeof way->algorithm.data / sizeof *way->algorithm.data; i++)
-        at += (size_t)snprintf(way->name + at, sizeof way->name - at, ":%" PRIx64,
-                               way->algorithm.data[i]);
+static void fill_algorithm(const cublasLtMatmulHeuristicResult_t *result,
+                           cuda_algorithm *algorithm) {
+    *algorithm = (cuda_algorithm){
+        .kind = CUDA_ALGORITHM_PRODUCT, .workspace = result->workspaceSize, .matmul = result->algo};
+    size_t at = (size_t)snprintf(algorithm->name, sizeof algorithm->name, "cublas");
+    for (size_t i = 0; i < sizeof algorithm->matmul.data / sizeof *algorithm->matmul.data; i++)
+        at += (size_t)snprintf(algorithm->name + at, sizeof algorithm->name - at, ":%" PRIx64,
+                               algorithm->matmul.data[i]);
 }
 
-int cuda_product_ways(const cuda_product *product, size_t workspace, cuda_way *ways, int room) {
+int cuda_product_algorithms(const cuda_product *product, size_t workspace,
+                            cuda_algorithm *algorithms, int room) {
     enum { MOST = 8 };
     cublasLtMatmulHeuristicResult_t result[MOST];
     cublasLtMatmulPreference_t preference = create_preference(workspace);
@@ -155,12 +156,12 @@ int cuda_product_ways(const cuda_product *product, size_t workspace, cuda_way *w
     for (int i = 0; i < there; i++)
         if (result[i].state == CUBLAS_STATUS_SUCCESS && result[i].workspaceSize <= workspace &&
             repeats(&result[i].algo))
-            fill_way(&result[i], &ways[count++]);
+            fill_algorithm(&result[i], &algorithms[count++]);
     return count;
 }
 
 bool cuda_product_named(const cuda_product *product, size_t workspace, const char *name,
-                        cuda_way *way) {
+                        cuda_algorithm *algorithm) {
     cublasLtMatmulHeuristicResult_t result = {0};
     uint64_t *word = result.algo.data;
     int end = 0;
@@ -178,13 +179,13 @@ bool cuda_product_named(const cuda_product *product, size_t workspace, const cha
         checked.workspaceSize > workspace)
         return false;
     result.workspaceSize = checked.workspaceSize;
-    fill_way(&result, way);
+    fill_algorithm(&result, algorithm);
     return true;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-cublasStatus_t cuda_product_run(const cuda_product *product, const cuda_way *way,
+cublasStatus_t cuda_product_run(const cuda_product *product, const cuda_algorithm *algorithm,
                                 const cuda_arrays *arrays) {
     const cuda_problem *p = &product->problem;
     float alpha = 1.0f, beta = p->add ? 1.0f : 0.0f;
@@ -201,6 +202,6 @@ cublasStatus_t cuda_product_run(const cuda_product *product, const cuda_way *way
         if (status != CUBLAS_STATUS_SUCCESS) return status;
     }
     return cublasLtMatmul(product->handle, product->operation, &alpha, a, o.a, b, o.b, &beta, c,
-                          o.c, c, o.c, &way->algorithm, arrays->workspace, way->workspace,
+                          o.c, c, o.c, &algorithm->matmul, arrays->workspace, algorithm->workspace,
                           arrays->stream);
 }

@@ -16,10 +16,11 @@ typedef struct cuda_product cuda_product;
 cuda_product *cuda_product_create(const ole_device_context *context, const cuda_problem *problem);
 void cuda_product_destroy(cuda_product *product);
 
-int cuda_product_ways(const cuda_product *product, size_t workspace, cuda_way *ways, int room);
+int cuda_product_algorithms(const cuda_product *product, size_t workspace,
+                            cuda_algorithm *algorithms, int room);
 bool cuda_product_named(const cuda_product *product, size_t workspace, const char *name,
-                        cuda_way *way);
-cublasStatus_t cuda_product_run(const cuda_product *product, const cuda_way *way,
+                        cuda_algorithm *algorithm);
+cublasStatus_t cuda_product_run(const cuda_product *product, const cuda_algorithm *algorithm,
                                 const cuda_arrays *arrays);
 
 #endif

@@ -24,7 +24,7 @@ ole_status cuda_side_open(ole_device_context *context, ole_error *error) {
         cudaError_t code =
             cudaEventCreateWithFlags(&context->event[context->events], cudaEventDisableTiming);
         if (code != cudaSuccess)
-            return ole_fail(error, OLE_ERROR_UNSUPPORTED, "CUDA: no event can be had: %s",
+            return ole_fail(error, OLE_ERROR_UNSUPPORTED, "CUDA: cannot create an event: %s",
                             cudaGetErrorString(code));
     }
     context->use_side = true;

@@ -140,7 +140,7 @@ enum {
 /* Increased when our own kernels are added or get faster, which invalidates older measurements. */
 enum { OWN_WAYS = 1 };
 
-/* Seconds per problem after which no more plans are made, and no more ways measured. */
+/* Seconds per problem after which no more plans are made, and no more algorithms measured. */
 static const double make_seconds = 0.2, measure_seconds = 0.15;
 
 struct cuda_solver {
@@ -150,13 +150,13 @@ struct cuda_solver {
     dnn_graph *dnn;           /* NULL if cuDNN is not used */
     cuda_product *product;    /* NULL if it is no matrix product */
     const cuda_solver *plain; /* the same without `add` or `bias`; NULL if it has neither */
-    cuda_way way;
+    cuda_algorithm algorithm;
     cuda_layout y; /* where there is a bias */
 };
 
 struct cuda_tune {
     cuda_cache *cache;
-    const char *only; /* OLE_CUDA_WAY's prefix; NULL: all ways */
+    const char *only; /* OLE_CUDA_WAY's prefix; NULL: all algorithms */
     size_t only_length;
     int pick; /* what follows its @; -1: the quickest */
     cuda_solver *first;
@@ -197,7 +197,7 @@ ole_status cuda_tune_open(ole_device_context *context, ole_error *error) {
 }
 
 static void free_solver(cuda_solver *solver) {
-    dnn_way_release(&solver->way);
+    dnn_algorithm_release(&solver->algorithm);
     dnn_graph_destroy(solver->dnn);
     cuda_product_destroy(solver->product);
     free(solver);
@@ -241,26 +241,29 @@ static void name_problem(const cuda_problem *p, char key[MAX_KEY]) {
 
 size_t cuda_solver_scratch(const cuda_solver *solver) {
     const cuda_problem *p = &solver->problem;
-    if (solver->way.kind != CUDA_WAY_APART || !p->add) return 0;
+    if (solver->algorithm.kind != CUDA_ALGORITHM_APART || !p->add) return 0;
     return (size_t)cuda_problem_x(p) * cuda_element(p->type);
 }
 
-/* Runs a way once, without reporting failures; *dnn and *blas have them. */
-static bool run_way(ole_device_context *context, const cuda_solver *solver, const cuda_way *way,
-                    const cuda_arrays *arrays, cudnnStatus_t *dnn, cublasStatus_t *blas) {
+/* Runs an algorithm once, without reporting failures; *dnn and *blas have them. */
+static bool run_algorithm(ole_device_context *context, const cuda_solver *solver,
+                          const cuda_algorithm *algorithm, const cuda_arrays *arrays,
+                          cudnnStatus_t *dnn, cublasStatus_t *blas) {
     const cuda_problem *p = &solver->problem;
-    if (way->kind == CUDA_WAY_DNN) {
-        *dnn = dnn_way_run(context->dnn, way, arrays);
+    if (algorithm->kind == CUDA_ALGORITHM_DNN) {
+        *dnn = dnn_algorithm_run(context->dnn, algorithm, arrays);
         return *dnn == CUDNN_STATUS_SUCCESS;
     }
-    if (way->kind == CUDA_WAY_PRODUCT) {
-        *blas = cuda_product_run(solver->product, way, arrays);
+    if (algorithm->kind == CUDA_ALGORITHM_PRODUCT) {
+        *blas = cuda_product_run(solver->product, algorithm, arrays);
         return *blas == CUBLAS_STATUS_SUCCESS;
     }
-    if (way->kind == CUDA_WAY_NARROW) return cuda_narrow_run(context, p, way, arrays);
+    if (algorithm->kind == CUDA_ALGORITHM_NARROW)
+        return cuda_narrow_run(context, p, algorithm, arrays);
     cuda_arrays plain = *arrays;
     if (p->add) plain.x = arrays->scratch;
-    if (!run_way(context, solver->plain, &solver->plain->way, &plain, dnn, blas)) return false;
+    if (!run_algorithm(context, solver->plain, &solver->plain->algorithm, &plain, dnn, blas))
+        return false;
     if (p->add)
         cuda_accumulate(context, p->type, cuda_problem_x(p), plain.x, arrays->x);
     else
@@ -272,7 +275,7 @@ void cuda_solver_run(ole_device_context *context, const cuda_solver *solver,
                      const cuda_arrays *arrays) {
     cudnnStatus_t dnn = CUDNN_STATUS_SUCCESS;
     cublasStatus_t blas = CUBLAS_STATUS_SUCCESS;
-    if (run_way(context, solver, &solver->way, arrays, &dnn, &blas)) return;
+    if (run_algorithm(context, solver, &solver->algorithm, arrays, &dnn, &blas)) return;
     if (!cuda_failed_dnn(context, dnn, "a convolution") &&
         !cuda_failed_blas(context, blas, "a matrix product"))
         cuda_failed(context, cudaErrorLaunchOutOfResources, "a narrow convolution");
@@ -283,7 +286,7 @@ void cuda_solver_run(ole_device_context *context, const cuda_solver *solver,
 typedef struct trial {
     ole_device_context *context;
     const cuda_solver *solver;
-    const cuda_way *way;
+    const cuda_algorithm *algorithm;
     cuda_arrays arrays;
 } trial;
 
@@ -291,7 +294,7 @@ static bool launch_trial(void *argument) {
     const trial *t = argument;
     cudnnStatus_t dnn;
     cublasStatus_t blas;
-    return run_way(t->context, t->solver, t->way, &t->arrays, &dnn, &blas);
+    return run_algorithm(t->context, t->solver, t->algorithm, &t->arrays, &dnn, &blas);
 }
 
 static size_t whole(int64_t elements, cuda_type type) {
@@ -308,7 +311,7 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
         cudaGetLastError();
         return ole_fail(error, OLE_ERROR_MEMORY,
                         "out of memory on the GPU: choosing an algorithm for layer %s needs %.3g "
-                        "GiB; make the batch smaller",
+                        "GiB; use a smaller batch",
                         layer, (double)bytes / 1073741824.0);
     }
     char *memory = *block;
@@ -327,39 +330,43 @@ static ole_status allocate(ole_device_context *context, const cuda_problem *p, c
     return OLE_OK;
 }
 
-/* The ways that OLE_CUDA_WAY allows; 0: it does not restrict this problem. */
-static int restricted_ways(const ole_device_context *context, const cuda_solver *solver,
-                           cuda_way ways[MAX_VARIANTS]) {
+/* The algorithms that OLE_CUDA_WAY allows; 0: it does not restrict this problem. */
+static int restricted_algorithms(const ole_device_context *context, const cuda_solver *solver,
+                                 cuda_algorithm algorithms[MAX_VARIANTS]) {
     const cuda_tune *tune = context->tune;
-    int count = tune->only ? cuda_narrow_ways(context, &solver->problem, ways, MAX_VARIANTS) : 0;
+    int count = tune->only
+                    ? cuda_narrow_algorithms(context, &solver->problem, algorithms, MAX_VARIANTS)
+                    : 0;
     int left = 0;
     for (int i = 0; i < count; i++)
-        if (strncmp(ways[i].name, tune->only, tune->only_length) == 0) ways[left++] = ways[i];
+        if (strncmp(algorithms[i].name, tune->only, tune->only_length) == 0)
+            algorithms[left++] = algorithms[i];
     if (left > 0 && tune->pick >= 0) {
-        ways[0] = ways[tune->pick % left];
+        algorithms[0] = algorithms[tune->pick % left];
         left = 1;
     }
     return left;
 }
 
 static int gather(const ole_device_context *context, const cuda_solver *solver,
-                  cuda_way ways[MAX_WAYS]) {
-    int count = restricted_ways(context, solver, ways);
+                  cuda_algorithm algorithms[MAX_WAYS]) {
+    int count = restricted_algorithms(context, solver, algorithms);
     if (count > 0) return count;
-    if (solver->plain) ways[count++] = (cuda_way){.kind = CUDA_WAY_APART, .name = "apart"};
-    count += cuda_narrow_ways(context, &solver->problem, ways + count, MAX_VARIANTS);
+    if (solver->plain)
+        algorithms[count++] = (cuda_algorithm){.kind = CUDA_ALGORITHM_APART, .name = "apart"};
+    count += cuda_narrow_algorithms(context, &solver->problem, algorithms + count, MAX_VARIANTS);
     if (solver->product)
-        count += cuda_product_ways(solver->product, context->workspace_bytes, ways + count,
-                                   MAX_ALGORITHMS);
+        count += cuda_product_algorithms(solver->product, context->workspace_bytes,
+                                         algorithms + count, MAX_ALGORITHMS);
     if (solver->dnn)
-        count += dnn_graph_ways(solver->dnn, context->workspace_bytes, ole_clock() + make_seconds,
-                                ways + count, MAX_PLANS);
+        count += dnn_graph_algorithms(solver->dnn, context->workspace_bytes,
+                                      ole_clock() + make_seconds, algorithms + count, MAX_PLANS);
     return count;
 }
 
 static bool is_restricted(const ole_device_context *context, const cuda_solver *solver) {
-    cuda_way ways[MAX_VARIANTS];
-    return restricted_ways(context, solver, ways) > 0;
+    cuda_algorithm algorithms[MAX_VARIANTS];
+    return restricted_algorithms(context, solver, algorithms) > 0;
 }
 
 static bool is_better(const timing *a, const timing *b) {
@@ -367,13 +374,14 @@ static bool is_better(const timing *a, const timing *b) {
     return a->microseconds < b->microseconds;
 }
 
-/* The best of the ways by measuring; -1: none runs. */
-static int choose(ole_device_context *context, const cuda_solver *solver, const cuda_way *ways,
-                  int count, const cuda_arrays *arrays, timing *best) {
+/* The best of the algorithms by measuring; -1: none runs. */
+static int choose(ole_device_context *context, const cuda_solver *solver,
+                  const cuda_algorithm *algorithms, int count, const cuda_arrays *arrays,
+                  timing *best) {
     double deadline = ole_clock() + measure_seconds;
     int chosen = -1;
     for (int i = 0; i < count && (chosen < 0 || ole_clock() < deadline); i++) {
-        trial t = {context, solver, &ways[i], *arrays};
+        trial t = {context, solver, &algorithms[i], *arrays};
         timing measured = {0};
         double limit = chosen >= 0 && best->recorded ? best->microseconds : 0;
         if (!measure(context, launch_trial, &t, limit, &measured)) continue;
@@ -397,35 +405,36 @@ static ole_status fail_none(const ole_device_context *context, const cuda_proble
                     (long long)p->pad, (double)context->workspace_bytes / 1048576.0);
 }
 
-/* Measures all ways, keeps the best and adds it to the file. */
+/* Measures all algorithms, keeps the best and adds it to the file. */
 static ole_status tune(ole_device_context *context, cuda_solver *solver, const char *layer,
                        ole_error *error) {
-    cuda_way ways[MAX_WAYS] = {{0}};
+    cuda_algorithm algorithms[MAX_WAYS] = {{0}};
     cuda_arrays arrays;
     void *block;
     timing best = {0};
     ole_status status = allocate(context, &solver->problem, layer, &arrays, &block, error);
     if (status != OLE_OK) return status;
-    int count = gather(context, solver, ways);
+    int count = gather(context, solver, algorithms);
     cudaGetLastError(); /* of plans that could not be made */
     bool restricted = is_restricted(context, solver),
          given = restricted && context->tune->pick >= 0;
-    int chosen = given ? 0 : choose(context, solver, ways, count, &arrays, &best);
+    int chosen = given ? 0 : choose(context, solver, algorithms, count, &arrays, &best);
     cuda_failed(context, cudaStreamSynchronize(context->stream), "choosing an algorithm");
     cudaFree(block);
     for (int i = 0; i < count; i++)
-        if (i != chosen) dnn_way_release(&ways[i]);
-    if (chosen >= 0) solver->way = ways[chosen];
+        if (i != chosen) dnn_algorithm_release(&algorithms[i]);
+    if (chosen >= 0) solver->algorithm = algorithms[chosen];
     if (context->failed != OLE_OK) return cuda_failure(context, error);
     if (chosen < 0) return fail_none(context, &solver->problem, layer, error);
     if (!restricted)
-        cuda_cache_put(context->tune->cache, solver->key, solver->way.name, best.microseconds);
+        cuda_cache_put(context->tune->cache, solver->key, solver->algorithm.name,
+                       best.microseconds);
     return OLE_OK;
 }
 
 /* ---- solvers ------------------------------------------------------------------------------ */
 
-/* Finds the way that the file names; false if there is none that works. */
+/* Finds the algorithm that the file names; false if there is none that works. */
 static bool recall(const ole_device_context *context, cuda_solver *solver) {
     const cuda_tune *tune = context->tune;
     if (is_restricted(context, solver)) return false;
@@ -433,12 +442,13 @@ static bool recall(const ole_device_context *context, cuda_solver *solver) {
     size_t workspace = context->workspace_bytes;
     if (!name) return false;
     if (solver->plain && strcmp(name, "apart") == 0) {
-        solver->way = (cuda_way){.kind = CUDA_WAY_APART, .name = "apart"};
+        solver->algorithm = (cuda_algorithm){.kind = CUDA_ALGORITHM_APART, .name = "apart"};
         return true;
     }
-    return cuda_narrow_named(context, &solver->problem, name, &solver->way) ||
-           (solver->dnn && dnn_graph_named(solver->dnn, workspace, name, &solver->way)) ||
-           (solver->product && cuda_product_named(solver->product, workspace, name, &solver->way));
+    return cuda_narrow_named(context, &solver->problem, name, &solver->algorithm) ||
+           (solver->dnn && dnn_graph_named(solver->dnn, workspace, name, &solver->algorithm)) ||
+           (solver->product &&
+            cuda_product_named(solver->product, workspace, name, &solver->algorithm));
 }
 
 /* Chooses the libraries to use. */

@@ -54,7 +54,7 @@ static ole_status make_id(unsigned char id[OLE_LINK_ID], ole_error *error) {
     if (!collectives) return OLE_ERROR_UNSUPPORTED;
     const char *reason = collectives->make_id(id);
     if (!reason) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_UNSUPPORTED, "NCCL: no group of ranks can be made: %s",
+    return ole_fail(error, OLE_ERROR_UNSUPPORTED, "NCCL: cannot create a group of ranks: %s",
                     reason);
 }
 
@@ -95,8 +95,8 @@ static ole_status open_link(ole_device_context *context, const unsigned char id[
     const char *reason = collectives->open(&link->group, id, rank, size);
     if (!reason) return OLE_OK;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                    "NCCL: rank %d of %d cannot be linked: %s; NCCL_DEBUG=INFO tells more, "
-                    "OLE_NCCL=off does without",
+                    "NCCL: rank %d of %d cannot be linked: %s; NCCL_DEBUG=INFO prints more, "
+                    "OLE_NCCL=off trains without NCCL",
                     rank, size, reason);
 }
 

@@ -128,8 +128,7 @@ static ole_status load(ole_error *error) {
                         "NCCL: %.200s; install libnccl2, or name the file in OLE_NCCL", dlerror());
     int version = 0;
     if (!find_functions(handle) || nccl.get_version(&version) != ncclSuccess)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "NCCL: the library that was found is not one of version 2");
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "NCCL: the library found is not version 2");
     snprintf(table.version, sizeof table.version, "NCCL %d.%d.%d", version / 10000,
              version / 100 % 100, version % 100);
     return OLE_OK;
@@ -147,8 +146,7 @@ const cuda_collectives *cuda_collectives_load(ole_error *error) {
 #else
 
 const cuda_collectives *cuda_collectives_load(ole_error *error) {
-    ole_fail(error, OLE_ERROR_UNSUPPORTED,
-             "NCCL: this build is without it: nccl.h was not there when it was made");
+    ole_fail(error, OLE_ERROR_UNSUPPORTED, "NCCL: this build is without it, as nccl.h was missing");
     return NULL;
 }
 

@@ -20,7 +20,7 @@ enum {
     CHUNK_SUMS = 32,
 };
 
-/* What a thread works on. */
+/* The elements that a thread works on. */
 struct chunk_place {
     int group;  /* eight channels of the tensor; there may be none: then steps is 0 */
     int first;  /* pixel */

@@ -2,13 +2,13 @@
  * src/device/cuda/ops/concat.cu - concatenation along C into a stacked tensor (cuda.h), and packing
  * such a tensor into one.
  *
- * y holds the parts of the first input, then those of the second; an input that is one tensor is
- * one part.  The first input is a prefix of y, and mostly the same memory: then only the second is
- * copied, and the first, if it is not stacked yet, gets its moments.  Backward: the gradient of the
- * first input is a prefix of dy, and mostly the same memory.
+ * y holds the parts of the first input, then those of the second; an input that is one tensor
+ * counts as one part.  The first input is a prefix of y, and usually the same memory: then only the
+ * second is copied, and the first, unless it is stacked already, gets its moments.  In backward the
+ * gradient of the first input is a prefix of dy, and usually the same memory.
  *
- * Moments are found while a part is copied.  The last block to finish a chunk of its channels adds
- * up what the others left (chunk.cuh).
+ * Moments are computed while a part is copied.  The last block to finish a chunk of channels adds
+ * up the others' partial sums (chunk.cuh).
  */
 #include "device/cuda/ops/chunk.cuh"
 
@@ -73,7 +73,7 @@ ole_status plan_concat(const cuda_request *request, ole_op_plan *plan, ole_error
     const cuda_layout &first = *request->x[0], &second = *request->x[1];
     if (first.parts + second.parts > CUDA_MAX_PARTS)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "%s: a concatenation of %d outputs: on CUDA it has up to %d",
+                        "%s: a concatenation of %d outputs; the limit on CUDA is %d",
                         request->node->name, first.parts + second.parts, (int)CUDA_MAX_PARTS);
     concat_state *s =
         static_cast<concat_state *>(cuda_state_create(request, sizeof(concat_state), plan));
@@ -91,7 +91,7 @@ ole_status plan_concat(const cuda_request *request, ole_op_plan *plan, ole_error
     plan->scratch_bytes = (size_t)blocks * CHUNK_SUMS * sizeof(float);
     if (y->bytes / cuda_element(y->type) > UINT32_MAX || y->pixels > INT32_MAX / 2) {
         free(s);
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "%s: more than 2^32 elements a batch",
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "%s: more than 2^32 elements per batch",
                         request->node->name);
     }
     ole_status status = plan_counters(request, s, error);
@@ -111,7 +111,7 @@ struct part_copy {
     double inverse_count;
 };
 
-/* Whether this block is the last of its chunk; then it sees what the others wrote. */
+/* Whether this block is the last of its chunk to finish; if so, the others' writes are visible. */
 __device__ bool is_last_of_chunk(unsigned *arrived) {
     __shared__ bool last;
     __threadfence();
@@ -180,7 +180,7 @@ void copy_tensor(const cuda_call *c, int i, const cuda_part &part) {
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
-/* `count` vectors; `add`: to what is there. */
+/* `count` vectors; `add`: instead of overwriting. */
 template <class T>
 __global__ void move_range(const void *from, void *to, bool add, int64_t count) {
     FOR_EACH(i, count) {

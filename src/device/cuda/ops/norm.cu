@@ -1,16 +1,16 @@
 /*
  * src/device/cuda/ops/norm.cu - batch norm over (N, H, W) of each channel, as PyTorch's
- * BatchNorm2d, with an optional addition and ReLU behind it: y = relu(norm(x) + residual).  The
- * host's side; kernels are in norm_forward.cu and norm_backward.cu.
+ * BatchNorm2d, optionally followed by an addition and ReLU: y = relu(norm(x) + residual).  This is
+ * the host side; kernels are in norm_forward.cu and norm_backward.cu.
  *
- * Small tensors, which stay in the cache, are bound by launches and latency: one kernel where that
- * can be, with its share of the tensor in shared memory while the sums are added up (norm.cuh).
- * A stacked x brings its moments with it: one pass forward, and no sums.  Saved: mean and
- * 1 / deviation, [2, pitch] floats.  What the ReLU cut is found again from x, or where there is a
- * residual seen in y.
+ * Small tensors, which stay in the cache, are bound by launches and latency.  They take one kernel
+ * if possible, each block keeping its part of the tensor in shared memory while the sums are added
+ * up (norm.cuh).  A stacked x comes with its moments, so forward is one pass without sums.  Saved:
+ * mean and 1 / deviation, [2, pitch] floats.  Backward recomputes from x which elements the ReLU
+ * zeroed, or reads it from y if there is a residual.
  *
- * Where other ranks have parts of the batch (ole_share), it is always two kernels, and between them
- * the ranks' sums are added up.
+ * If other ranks have parts of the batch (ole_share), there are always two kernels, with the sum
+ * over ranks between them.
  */
 #include "device/cuda/ops/norm.cuh"
 
@@ -95,7 +95,7 @@ size_t larger(size_t a, size_t b) {
 ole_status plan_norm(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
     const ole_node *node = request->node;
     if (request->n * node->in.h * node->in.w > INT32_MAX / 2)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "%s: more than 2^30 pixels a batch",
+        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "%s: more than 2^30 pixels per batch",
                         node->name);
     norm_state *s = static_cast<norm_state *>(cuda_state_create(request, sizeof(norm_state), plan));
     if (!s) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");

@@ -1,4 +1,4 @@
-/* src/device/cuda/ops/norm.cuh - what the host side of batch norm and its kernels share. */
+/* src/device/cuda/ops/norm.cuh - shared by the host side of batch norm and its kernels. */
 #ifndef OLE_SRC_DEVICE_CUDA_OPS_NORM_CUH
 #define OLE_SRC_DEVICE_CUDA_OPS_NORM_CUH
 
@@ -48,9 +48,9 @@ struct norm_forward {
 
 struct norm_backward {
     const void *x, *dy;
-    const void *y; /* what the ReLU cut is seen in y; NULL: it is found again from x */
+    const void *y; /* shows where the ReLU is active; NULL: recomputed from x */
     void *dx, *dresidual;
-    bool add, add_residual; /* to what is there; false where there is no such gradient */
+    bool add, add_residual; /* instead of overwriting; false if there is no such gradient */
     bool both;              /* dx is the residual's gradient too */
     bool relu;
     const float *gamma, *beta, *saved;
@@ -89,7 +89,7 @@ __device__ inline float norm_value(float x, float mean, float scale, float beta)
     return __fmaf_rn(__fsub_rn(x, mean), scale, beta);
 }
 
-/* Waits for the blocks of the chunk, and sees what they wrote. */
+/* Waits for the blocks of the chunk; their writes are then visible. */
 __device__ inline void norm_wait(norm_way way) {
     if (way == NORM_GRID) cooperative_groups::this_grid().sync();
 #if __CUDA_ARCH__ >= 900

@@ -1,22 +1,21 @@
 /*
  * src/device/cuda/ops/norm_backward.cu - kernels of batch norm's backward.
  *
- * With g the gradient dy where the ReLU let pass, sums over the n pixels of a channel, and
+ * With g the gradient dy where the ReLU is active, sums over the n pixels of a channel, and
  * d = x - mean:
  *
  *     dbeta = sum g        dgamma = inverse * sum (g d)
  *     dx = gamma inverse (g - sum g / n - d inverse^2 sum (g d) / n)
  *     dresidual = g
  *
- * Where other ranks have parts of the batch, the sums of dx run over all of them; dbeta and dgamma
- * are of this rank's rows, and added up later with the gradients of all parameters.
+ * If other ranks have parts of the batch, the sums in dx are over all of them; dbeta and dgamma are
+ * of this rank's rows and are added up later, with the gradients of all parameters.
  */
 #include "device/cuda/ops/norm.cuh"
 
 namespace {
 
-/* The block's channels: what the ReLU's cut is found from, and dx = g * scale + d * slope + level
- */
+/* Of the block's channels: the ReLU's threshold, and dx = g * scale + d * slope + level. */
 struct coefficients {
     float mean[CHUNK_CHANNELS], scale[CHUNK_CHANNELS], beta[CHUNK_CHANNELS];
     float slope[CHUNK_CHANNELS], level[CHUNK_CHANNELS];
@@ -34,12 +33,12 @@ struct coefficients8 {
     }
 };
 
-/* What a thread of the first 16 keeps of its channel. */
+/* What each of the first 16 threads keeps of its channel. */
 struct own_channel {
     float scale, inverse;
 };
 
-/* All threads: what is known before the sums. */
+/* For all threads: the coefficients that do not depend on the sums. */
 __device__ own_channel start_channels(const norm_backward &a, coefficients &of) {
     int c = chunk_channel(a.pitch);
     own_channel own = {0.0f, 0.0f};
@@ -54,7 +53,7 @@ __device__ own_channel start_channels(const norm_backward &a, coefficients &of) 
     return own;
 }
 
-/* What all ranks added up: thread i < 32 gets the i-th of the chunk's, [2, 16]. */
+/* The sums over all ranks: thread i < 32 gets the chunk's i-th, [2, 16]. */
 __device__ double shared_total(const norm_backward &a) {
     int c = (int)blockIdx.y * CHUNK_CHANNELS + (int)(threadIdx.x % CHUNK_CHANNELS);
     if (threadIdx.x >= 32 || c >= a.pitch) return 0.0;
@@ -106,7 +105,7 @@ __device__ void cut(const norm_backward &a, const coefficients8 &of, const float
         g[k] = value[k] > 0.0f ? g[k] : 0.0f;
 }
 
-/* What a step reads of x, dy and, where it shows the ReLU's cut, y. */
+/* What a step reads of x, dy and, if it shows where the ReLU is active, y. */
 template <class T>
 struct pixel_read {
     vector8<T> x, dy, y;

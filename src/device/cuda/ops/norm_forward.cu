@@ -11,7 +11,7 @@
 
 namespace {
 
-/* What the block's first 16 threads know of their channels before the sums are there. */
+/* What the block's first 16 threads know of their channels before the sums are ready. */
 struct own_channel {
     float gamma, beta, running_mean, running_var, first;
 };
@@ -49,14 +49,14 @@ __device__ chunk_moments brought_moments(const stacked_view<GRAIN> &view, const 
     return {from[within], from[view.list[i].pitch + within]};
 }
 
-/* Moments of the whole batch from what all ranks added up. */
+/* Moments of the whole batch from the sums over all ranks. */
 __device__ chunk_moments shared_moments(const norm_forward &a, int c) {
     double distance = a.shared[c] * a.inverse_count;
     double rest = a.shared[a.pitch + c] - a.shared[c] * distance;
     return {a.shared[2 * a.pitch + c] + distance, rest < 0.0 ? 0.0 : rest}; /* NaN stays */
 }
 
-/* Statistics of a channel, kept by the chunk's first block; and what is made of them. */
+/* Statistics of a channel, stored by the chunk's first block, and the coefficients from them. */
 __device__ void finish_channel(const norm_forward &a, const own_channel &own, chunk_moments m,
                                int c, affine &to) {
     const double eps = 1e-5, momentum = 0.1;

@@ -107,7 +107,8 @@ void add_backward(const cuda_call *c) {
 
 /* ---- flattening --------------------------------------------------------------------------- */
 
-/* An image of `area` pixels and `channels`, `pitch` a pixel, against a vector of `row` elements. */
+/* An image of `area` pixels with `channels` values each, `pitch` apart, and the vector of `row`
+ * elements that it becomes. */
 struct flat_shape {
     int64_t area, channels, pitch, row;
 };

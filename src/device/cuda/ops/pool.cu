@@ -1,10 +1,10 @@
 /*
  * src/device/cuda/ops/pool.cu - max and average pooling, as PyTorch's with ceil_mode off.
  *
- * A window that reaches into the padding: the maximum is over the pixels that exist, the average
- * counts the others as zeros.  Max pooling saves a byte an output: which pixel of the window gave
- * it (of equal values the first; NaN is above everything).  Backward is told from dx: a thread
- * gathers what the windows around its pixel send it, in the order of the windows.
+ * Where a window reaches into the padding, the maximum is over the pixels that exist; the average
+ * counts the others as zeros.  Max pooling saves one byte per output: the position of the maximum
+ * in its window (the first of equal values; NaN is larger than everything).  Backward runs over dx:
+ * a thread gathers the gradients of the windows around its pixel, in the order of the windows.
  */
 #include "device/cuda/ops/kernels.cuh"
 
@@ -193,7 +193,7 @@ pool_shape shape_of(const cuda_call *c) {
 ole_status plan_max(const cuda_request *request, ole_op_plan *plan, ole_error *error) {
     if (request->node->kernel > 15)
         return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "%s: max pooling over %dx%d: windows go up to 15x15", request->node->name,
+                        "%s: max pooling over %dx%d; the limit is 15x15", request->node->name,
                         request->node->kernel, request->node->kernel);
     ole_status status = cuda_plan_state(request, plan, error);
     if (status == OLE_OK && request->train)

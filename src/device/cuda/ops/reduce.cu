@@ -1,8 +1,8 @@
 /*
  * src/device/cuda/ops/reduce.cu - sums over the pixels of each channel: the gradient of a bias.
  *
- * Few pixels, as of linear layers, are summed by one block a chunk of channels; more by several,
- * and a second kernel adds up what they leave (chunk.cuh).
+ * Few pixels, as in linear layers, are summed by one block per chunk of channels; more by several
+ * blocks, whose partial sums a second kernel adds up (chunk.cuh).
  */
 #include "device/cuda/ops/chunk.cuh"
 

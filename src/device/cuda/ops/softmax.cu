@@ -1,10 +1,10 @@
 /*
  * src/device/cuda/ops/softmax.cu - softmax cross-entropy: the mean over the rows that have a label
  * of log(sum over j of exp(z[j])) - z[label], its gradient, the scores and the number of rows
- * right.
+ * right.  Smoothing is as in ref/softmax.c.
  *
- * One launch.  A warp takes a row at a time; what the rows of a block come to is left in the clock,
- * and the last block to finish adds it up, in the same order each time.
+ * One launch.  Each warp takes one row at a time.  A block leaves the sums of its rows in the
+ * clock, and the last block to finish adds them up, in the same order each time.
  */
 #include "device/cuda/ops/kernels.cuh"
 
@@ -17,7 +17,7 @@ const unsigned all_lanes = 0xffffffffu;
 struct softmax_call {
     const int32_t *labels;
     int n, classes, pitch;
-    double scale;
+    double smoothing, scale;
     float *scores;
     double *sums;
     cuda_clock *clock;
@@ -77,19 +77,25 @@ __device__ double row_loss(const softmax_call &s, int row, const T *z, float fac
                            bool *right) {
     int label = s.labels[row];
     largest best = find_largest(z, s.classes);
-    double sum = 0.0;
+    double sum = 0.0, others = 0.0;
     for (int j = (int)threadIdx.x % 32; j < s.classes; j += 32)
         sum += (double)expf((float)z[j] - best.value);
     sum = warp_sum(sum);
+    if (s.smoothing > 0.0 && label >= 0) {
+        for (int j = (int)threadIdx.x % 32; j < s.classes; j += 32)
+            others += (double)(float)z[j] - (double)(float)z[label];
+        others = warp_sum(others) * s.smoothing / s.classes;
+    }
+    float hit = (float)(1 - s.smoothing), spread = (float)(s.smoothing / s.classes);
     float inverse = (float)(1.0 / sum);
     for (int j = (int)threadIdx.x % 32; j < s.pitch; j += 32) {
         float score = j < s.classes ? expf((float)z[j] - best.value) * inverse : 0.0f;
-        float distance = j == label ? score - 1.0f : score;
+        float distance = (j == label ? score - hit : score) - spread;
         if (s.scores && j < s.classes) s.scores[(int64_t)row * s.classes + j] = score;
         if (gradient) gradient[j] = T(j < s.classes && label >= 0 ? factor * distance : 0.0f);
     }
     *right = label >= 0 && best.at == label;
-    return label < 0 ? 0.0 : log(sum) + (double)best.value - (double)(float)z[label];
+    return label < 0 ? 0.0 : log(sum) + (double)best.value - (double)(float)z[label] - others;
 }
 
 /* The last block: all blocks' sums. */
@@ -158,12 +164,12 @@ __global__ void softmax(softmax_call s, const T *logits, T *dlogits) {
 } // namespace
 
 extern "C" void cuda_softmax(ole_device_context *context, const cuda_layout *layout,
-                             const void *logits, const int32_t *labels, double scale, void *dlogits,
-                             float *scores, double *sums, bool count) {
+                             const void *logits, const int32_t *labels, double smoothing,
+                             double scale, void *dlogits, float *scores, double *sums, bool count) {
     int blocks = (layout->n + WARPS - 1) / WARPS;
     if (blocks > CUDA_ROW_BLOCKS) blocks = CUDA_ROW_BLOCKS;
-    softmax_call s = {labels, layout->n,      layout->c, layout->part[0].pitch, scale, scores,
-                      sums,   context->clock, count};
+    softmax_call s = {labels, layout->n, layout->c, layout->part[0].pitch, smoothing,
+                      scale,  scores,    sums,      context->clock,        count};
     for_type(layout->type, [&](auto element) {
         typedef decltype(element) T;
         softmax<T><<<blocks, THREADS, 0, context->stream>>>(s, static_cast<const T *>(logits),

@@ -6,26 +6,21 @@
 #include "device/cuda/link/link.h"
 #include "device/cuda/ops/kernels.cuh"
 
-#include "base/philox.h"
-
-/* ---- Batches: cropped, mirrored and normalised as in data/loader/augment.c ---------------- */
+/* ---- Batches: as in data/loader/augment.c ------------------------------------------------- */
 
 namespace {
 
 enum { THREADS = 256 };
 
 /* Output pixel (y, x) is (y + top, x + left), x counted from the right if mirrored. */
-struct window {
-    int top, left;
-    bool mirror;
-};
-
-__device__ window draw_window(const cuda_samples &s, int64_t epoch, int64_t sample) {
-    if (s.crop == 0 && !s.flip) return {0, 0, false};
-    uint32_t word[4], places = 2 * (uint32_t)s.crop + 1;
-    ole_philox(s.seed, s.stream, (uint64_t)epoch, (uint64_t)sample, word);
-    return {(int)ole_below(word[0], places) - s.crop, (int)ole_below(word[1], places) - s.crop,
-            s.flip && word[2] >> 31};
+__device__ void draw_window(const cuda_samples &s, int64_t epoch, int64_t sample,
+                            ole_photo_draw *draw) {
+    draw->top = draw->left = 0;
+    draw->mirror = false;
+    if (s.crop == 0 && !s.flip) return;
+    uint32_t words[4];
+    ole_philox(s.seed, OLE_RANDOM_WINDOW, (uint64_t)epoch, (uint64_t)sample, words);
+    ole_photo_window(words, s.crop, s.flip, draw);
 }
 
 /* Element `at` of the samples, of a channel, normalised; at < 0: black. */
@@ -43,7 +38,8 @@ __global__ void assemble(cuda_samples s, const int32_t *order, int64_t stride,
     int64_t image = blockIdx.y, area = (int64_t)s.h * s.w;
     int64_t sample = order[clock->batch * stride + image];
     int64_t start = sample < 0 ? 0 : s.index[sample] * s.c * area;
-    window from = draw_window(s, clock->epoch, sample);
+    ole_photo_draw from;
+    draw_window(s, clock->epoch, sample, &from);
     if (blockIdx.x == 0 && threadIdx.x == 0) labels[image] = sample < 0 ? -1 : s.labels[sample];
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < area * groups;
          i += (int64_t)gridDim.x * THREADS) {
@@ -62,6 +58,37 @@ __global__ void assemble(cuda_samples s, const int32_t *order, int64_t stride,
     }
 }
 
+/* The same with data/loader/photo.h, for images of up to OLE_PHOTO_CHANNELS channels. */
+template <class T>
+__global__ void assemble_photos(cuda_samples s, const int32_t *order, int64_t stride,
+                                const cuda_clock *clock, int groups, void *images,
+                                int32_t *labels) {
+    __shared__ ole_photo_draw draw;
+    int64_t image = blockIdx.y, area = (int64_t)s.h * s.w;
+    int64_t sample = order[clock->batch * stride + image];
+    int64_t start = sample < 0 ? 0 : s.index[sample] * s.c * area;
+    const uint8_t *bytes = s.floats ? NULL : s.bytes + start;
+    const float *floats = s.floats ? s.floats + start : NULL;
+    if (threadIdx.x == 0) {
+        ole_photo_draw_sample(&s.photo, s.seed, s.crop, s.flip, s.h, s.w, clock->epoch, sample,
+                              &draw);
+        if (blockIdx.x == 0) labels[image] = sample < 0 ? -1 : s.labels[sample];
+    }
+    __syncthreads();
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < area * groups;
+         i += (int64_t)gridDim.x * THREADS) {
+        int pixel = (int)(i / groups);
+        float value[8] = {0}; /* of all groups, the first has every channel */
+        bool kept = i % groups == 0 && sample >= 0 &&
+                    ole_photo_pixel(&draw, s.photo.jitter > 0, bytes, floats, s.c, s.h, s.w,
+                                    pixel / s.w, pixel % s.w, value);
+#pragma unroll
+        for (int k = 0; k < OLE_PHOTO_CHANNELS; k++)
+            if (kept && k < s.c) value[k] = __fdiv_rn(value[k] - s.mean[k], s.deviation[k]);
+        store8<T>(images, image * area * groups + i, value);
+    }
+}
+
 } // namespace
 
 extern "C" void cuda_assemble(ole_device_context *context, const cuda_samples *samples,
@@ -71,8 +98,10 @@ extern "C" void cuda_assemble(ole_device_context *context, const cuda_samples *s
     int64_t work = (int64_t)layout->h * layout->w * groups;
     dim3 grid((unsigned)((work + THREADS - 1) / THREADS), (unsigned)n);
     for_type(layout->type, [&](auto element) {
-        assemble<decltype(element)><<<grid, THREADS, 0, context->stream>>>(
-            *samples, order, stride, context->clock, groups, images, labels);
+        auto kernel =
+            samples->augments ? assemble_photos<decltype(element)> : assemble<decltype(element)>;
+        kernel<<<grid, THREADS, 0, context->stream>>>(*samples, order, stride, context->clock,
+                                                      groups, images, labels);
     });
     cuda_launched(context, "assemble");
 }

@@ -60,7 +60,7 @@ void cuda_replays_free(ole_device_context *context) {
 /* ---- samples ------------------------------------------------------------------------------ */
 
 static void *send(ole_device_context *context, const void *from, size_t bytes) {
-    return cuda_send(context, from, bytes, "bringing the samples over");
+    return cuda_send(context, from, bytes, "copying the samples to the GPU");
 }
 
 /* Concurrent runs on the same data set share one copy per GPU, found by its size, shape and a hash
@@ -115,7 +115,7 @@ static ole_resident *find_or_send(ole_device_context *context, const ole_residen
     }
     ole_resident *made = malloc(sizeof *made);
     if (!made) {
-        cuda_failed(context, cudaErrorMemoryAllocation, "bringing the samples over");
+        cuda_failed(context, cudaErrorMemoryAllocation, "copying the samples to the GPU");
         return NULL;
     }
     *made = *wanted;
@@ -144,10 +144,10 @@ static ole_status resident_create(ole_device_context *context, const ole_residen
     *result = NULL;
     cudaSetDevice(context->gpu);
     if (cudaMemGetInfo(&room, &whole) == cudaSuccess && wanted.bytes > room / 2)
-        return ole_fail(error, OLE_ERROR_MEMORY,
-                        "the data set takes %.3g GiB, over half of the %.3g that are free on the "
-                        "GPU",
-                        (double)wanted.bytes / 1073741824.0, (double)room / 1073741824.0);
+        return ole_fail(
+            error, OLE_ERROR_MEMORY,
+            "the data set needs %.3g GiB, over half of the %.3g that are free on the GPU",
+            (double)wanted.bytes / 1073741824.0, (double)room / 1073741824.0);
     wanted.hash = hash_of(data, wanted.bytes);
     pthread_mutex_lock(&residents.mutex);
     *result = find_or_send(context, &wanted, data);
@@ -170,7 +170,7 @@ static float *send_table(ole_device_context *context, const ole_feed_spec *spec)
         return send(context, spec->table, (size_t)spec->channels * 256 * sizeof(float));
     float *pairs = malloc((size_t)spec->channels * 2 * sizeof *pairs);
     if (!pairs) {
-        cuda_failed(context, cudaErrorMemoryAllocation, "bringing the statistics over");
+        cuda_failed(context, cudaErrorMemoryAllocation, "copying the statistics to the GPU");
         return NULL;
     }
     for (int c = 0; c < spec->channels; c++) {
@@ -206,12 +206,17 @@ static ole_status feed_create(ole_device_context *context, const ole_feed_spec *
         .h = resident->h,
         .w = resident->w,
         .seed = spec->seed,
-        .stream = spec->stream,
         .crop = spec->crop,
         .flip = spec->flip,
+        .photo = spec->photo,
+        .augments = ole_photo_is_on(&spec->photo),
         .table = feed->table,
         .statistics = spec->channels,
     };
+    for (int c = 0; c < spec->channels && c < OLE_PHOTO_CHANNELS; c++) {
+        feed->samples.mean[c] = spec->mean[c];
+        feed->samples.deviation[c] = spec->deviation[c];
+    }
     if (context->failed != OLE_OK) {
         feed_free(context, feed);
         return cuda_failure(context, error);
@@ -279,8 +284,8 @@ static void assemble(ole_device_context *context, const ole_feed *feed, int64_t 
 }
 
 static void softmax(ole_device_context *context, ole_layout layout, const void *logits,
-                    const int32_t *labels, double scale, void *dlogits) {
-    cuda_softmax(context, layout, logits, labels, scale, dlogits, NULL, NULL, true);
+                    const int32_t *labels, double smoothing, double scale, void *dlogits) {
+    cuda_softmax(context, layout, logits, labels, smoothing, scale, dlogits, NULL, NULL, true);
 }
 
 static ole_rows rows(ole_device_context *context, ole_layout layout, ole_shape shape) {

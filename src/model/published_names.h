@@ -1,0 +1,27 @@
+/*
+ * src/model/published_names.h - finds our parameters in weights that others published.
+ *
+ * torchvision, timm and the usual CIFAR repositories name the same layers differently. A file that
+ * lacks our name for a parameter is searched for theirs, so such weights load as they are.
+ */
+#ifndef OLE_SRC_MODEL_PUBLISHED_NAMES_H
+#define OLE_SRC_MODEL_PUBLISHED_NAMES_H
+
+#include "formats/safetensors.h"
+#include "net/graph.h"
+
+/* The tensor of parameter i, under our name or a published one; NULL: there is none. It may have
+ * another shape. */
+const ole_tensor *ole_published_find(const ole_safetensors *file, const ole_graph *graph, int i);
+
+/* Whether a tensor has the numbers of a parameter, in its order, as floats: the same shape, or for
+ * a linear layer that of the convolution that some publish in its place. */
+bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param);
+
+/* The stage of residual blocks that a node belongs to, from 1; 0: it comes before all of them. */
+int ole_stage_of(const ole_graph *graph, const ole_node *node);
+
+/* Whether a published tensor is of no use here: batches that a batch norm has counted. */
+bool ole_published_is_counter(const char *name);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * src/report/model_page.c - parts of pages about one model: what its file says, and why its score
+ * for unknown was chosen.
+ */
+#include "report/model_page.h"
+
+#include "model/model.h"
+#include "model/threshold_words.h"
+#include "novelty/choose.h"
+#include "report/text_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void ole_page_add_choice(ole_page *page, const ole_novelty_choice *c) {
+    static const char *const names[] = {"score",   "mean",    "group 1", "group 2",
+                                        "group 3", "group 4", "group 5"};
+    ole_text_table table = {.columns = 2 + c->groups, .names = names};
+    for (int s = 0; s < OLE_SCORES; s++) {
+        ole_score score = (ole_score)(s + 1);
+        ole_text_table_add(&table, "%s%s", ole_score_title(score),
+                           score == c->score ? " (chosen)" : "");
+        ole_text_table_add(&table, "%.4f", c->mean[s]);
+        for (int g = 0; g < c->groups; g++)
+            ole_text_table_add(&table, "%.4f", c->auroc[s][g]);
+    }
+    ole_page_section(page, "Which score to use");
+    ole_text_table_add_to_page(
+        &table, page,
+        c->map_refitted
+            ? "Decided without novel samples: each group of known classes was left out of a fit of "
+              "map and classifier, and played the novel one. AUROC of held-out known samples "
+              "against the group."
+            : "Decided without novel samples: each group of known classes was left out of a fit of "
+              "the classifier, and played the novel one. AUROC of held-out known samples against "
+              "the group. The network itself has seen all classes, so these numbers are too high.");
+}
+
+/* The score under which predictions are "unknown", and where that threshold comes from. */
+const char *ole_unknown_words(const ole_model_info *model, char out[OLE_UNKNOWN_WORDS]) {
+    char words[OLE_THRESHOLD_WORDS];
+    const char *caution = ole_threshold_caution(model);
+    bool stored = model->threshold_score != OLE_SCORE_NONE;
+    ole_threshold_words(model, words);
+    int used = stored ? snprintf(out, OLE_THRESHOLD_WORDS, "under %.4f%s", model->threshold,
+                                 words[0] ? ": " : "")
+                      : 0;
+    snprintf(out + used, OLE_UNKNOWN_WORDS - (size_t)used, "%s%s%s%s", words, caution ? " (" : "",
+             caution ? caution : "", caution ? ")" : "");
+    return out;
+}
+
+void ole_page_add_model(ole_page *page, const ole_model *model) {
+    static const char *const names[2] = {"", "this model"};
+    const ole_model_info *m = ole_model_get_info(model);
+    ole_text_table table = {.columns = 2, .names = names};
+    ole_text_table_row(&table, "network|%s", m->net);
+    if (m->height == 1 && m->width == 1)
+        ole_text_table_row(&table, "takes|vectors of %d", m->channels);
+    else
+        ole_text_table_row(&table, "takes|images, %d × %d × %d", m->channels, m->height, m->width);
+    ole_text_table_row(&table, "features|%" PRId64, m->features);
+    ole_text_table_row(&table, "classes|%d", m->classes);
+    if (m->classifier) {
+        char words[OLE_UNKNOWN_WORDS];
+        ole_text_table_row(&table, "temperature|%.4g", m->temperature);
+        ole_text_table_row(&table, "unknown|%s", ole_unknown_words(m, words));
+        if (m->threshold_score != OLE_SCORE_NONE)
+            ole_text_table_row(&table, "score for unknown|%s", ole_score_title(m->threshold_score));
+    } else {
+        ole_text_table_row(&table, "classifier|none: compare its features");
+    }
+    ole_page_section(page, "The model");
+    ole_text_table_add_to_page(&table, page, "What the file says.");
+    ole_novelty_choice choice;
+    const char *text = ole_model_choice(model);
+    if (text && ole_choice_read(&choice, text)) ole_page_add_choice(page, &choice);
+}
