@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_docs.py - the files and functions that documents for developers name exist.
+"""check_docs.py - the files and functions that documents for developers name exist, and docs/c.md has all headers.
 
 Checks every path in backticks in docs/design.md, CONTRIBUTING.md and the READMEs of module folders, where a bare file
 name is one inside the folder. In "From the command to the kernel", a function, `name()`, must be in the file named last.
@@ -47,11 +47,19 @@ def check_trace(problems):
                 problems.append(f"docs/design.md: there is no {word} in {source}")
 
 
+def check_headers(problems):
+    """The tables of docs/c.md: all public headers and no others."""
+    named = set(re.findall(r"`(ole/[\w/]+\.h)`", Path("docs/c.md").read_text()))
+    public = {str(path.relative_to("include")) for path in Path("include").glob("**/*.h")}
+    problems += [f"docs/c.md: {name} is {'no public header' if name in named else 'missing'}" for name in named ^ public]
+
+
 def main():
     problems = []
     for document in documents():
         check_paths(document, problems)
     check_trace(problems)
+    check_headers(problems)
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -38,7 +38,7 @@ list=$frozen/$soname/$name-symbols.txt
 [ -e "$list" ] || exit 0
 LC_ALL=C sort "$list" | LC_ALL=C comm -23 - "$dir/exported" >"$dir/lost"
 if [ -s "$dir/lost" ]; then
-    echo "$name.so.$soname has lost these functions; a new soname is due:" >&2
+    echo "$name.so.$soname has lost these functions; a new soname is due (before its first release: ./dev freeze):" >&2
     cat "$dir/lost" >&2
     exit 1
 fi

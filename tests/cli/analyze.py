@@ -83,23 +83,25 @@ def check_mistakes(ole):
     wrong("four-F.npy three-L.npy",
           "four-F.npy has 4 rows and three-L.npy has 3 labels; they must match")
     wrong("four-F.npy one-L.npy",
-          "all rows have the label 5: give features of two classes or more")
+          "one-L.npy: all rows have the label 5; at least two classes are needed")
+    (ole.work / "one.txt").write_text("owl\n" * 4)
+    wrong("four-F.npy one.txt", "one.txt: all rows have the label owl; at least two classes are needed")
     wrong("nan-F.npy four-L.npy", "nan-F.npy: features: row 2 holds NaN or Inf")
     wrong("four-F.npy none-L.npy",
           "none-L.npy: every label is negative, so every row is ignored")
-    wrong("empty-F.npy empty-L.npy", "empty-F.npy: there are no features, the shape is (0, 2)")
+    wrong("empty-F.npy empty-L.npy", "empty-F.npy: no features: the shape is (0, 2)")
     wrong("four-F.npy four-L.npy --test nan-F.npy four-L.npy",
           "nan-F.npy: test features: row 2 holds NaN or Inf")
     wrong("train-F.npy train-L.npy --test four-F.npy four-L.npy",
-          "test features have 2 dimensions, those of training 12")
+          "test features have 2 dimensions, the training features 12")
     wrong("four-F.npy four-L.npy --k 0", "--k '0': expected a whole number from 1 to 1000", 2)
     wrong("int-F.npy four-L.npy", "int-F.npy: features are int32; save them with .astype('float32')")
     wrong("four-F.npy four-L.npy --sample 20 --exact",
-          "--sample 20 and --exact, which takes all rows: give one of them", 2)
+          "--sample 20 cannot be combined with --exact, which uses all rows", 2)
     wrong("nan-F.npy four-L.npy --out nowhere/page.html",  # found before the features are read
           "nowhere/page.html: cannot write: No such file or directory")
     wrong("nan-F.npy four-L.npy --json --figures nowhere/f",
-          "nowhere/f: cannot make the folder: No such file or directory")
+          "nowhere/f: cannot create the folder: No such file or directory")
     wrong("four-F.npy", "LABELS.npy is missing: [rows], numbers or words, as .npy, .npz, .txt or "
           "FILE.csv:COLUMN; rows with a label < 0 are ignored; see 'ole analyze --help'", 2)
     (ole.work / "each-L.npy").write_bytes(npyfile.array("<i8", (4,), [0, 1, 2, 3]))
@@ -120,24 +122,60 @@ rows                          4
 dimensions                    2
 classes                       2
 
-error, %                each row by all others, of 4 rows
+error, %                leave-one-out, 4 rows
   1-NN (cosine)            0.00
   5-NN (cosine)          100.00
   nearest centroid         0.00
-  nearest subspace         0.00   1.0 directions a class
+  nearest subspace         0.00   1.0 directions per class
 
 angle, degrees             mean      5 %   median     95 %
-  inside a class           0.00     0.00     0.00     0.00
+  within classes           0.00     0.00     0.00     0.00
   between classes         90.00    90.00    90.00    90.00
 
 OLE loss                      0   (5.39835 - 5.39835) / 4
-effective rank             1.97   of a class 1.00
+effective rank             1.97   per class 1.00
 
 classes that overlap most, by principal angle (90 degrees: orthogonal)
   0 and 1           90.00 degrees
+
+neural collapse              0: collapsed
+  NC1                    0.1168   variance within classes over variance between
+  NC2, norms                  0   deviation of the lengths of class means, over their mean
+  NC2, cosines                0   deviation of the cosines of class means
+  NC2, simplex                0   mean distance of these cosines from -1/(C-1)
+  cosine of means             0   of classes, not centred; OLE: 0
+
+retrieval, %            4 queries
+  MAP@R                  100.00
+  R-precision            100.00
+  recall@1               100.00
+  recall@2               100.00
+  recall@4               100.00
+  recall@8               100.00
 """
     check_that(f"the text of two orthogonal classes:\n{run_.stdout}{run_.stderr}",
                run_.stdout == expected and run_.stderr == "")
+
+
+def check_classifier(ole):
+    """A classifier along the classes: it agrees with them, and its vectors lie in their subspaces."""
+    (ole.work / "W.npy").write_bytes(npyfile.array("<f4", (2, 2), [2, 0, 0, 2]))
+    (ole.work / "b.npy").write_bytes(npyfile.array("<f8", (2,), [0, 0]))
+    args = "analyze four-F.npy four-L.npy --no-tsne --classifier"
+    told = read_json(ole, *f"{args} W.npy,b.npy --json".split())
+    check_that(f"a classifier: {told.get('collapse')}", told["collapse"]["nc4"] == 0 and told["collapse"]["angle_most"] == 0
+               and told["collapse"]["angles"] == [0, 0] and told["collapse"]["nc3"] > 0.5
+               and told["retrieval"]["recall"] == {"1": 100, "2": 100, "4": 100, "8": 100})
+    bare = read_json(ole, *f"{args} W.npy --json".split())
+    check_that("without a bias", bare["collapse"] == told["collapse"])
+    page = ole.run(*f"{args} W.npy --out collapse.html".split())
+    check_that(f"page: {page.stderr}", "w to subspace" in (ole.work / "collapse.html").read_text() and
+               "MAP@R" in (ole.work / "collapse.html").read_text() and "w to subspace" in page.stdout)
+    for file, message in (("b.npy", "b.npy: the shape is (2,); expected (2, 2), for the classes and dimensions"),
+                          ("W.npy,W.npy", "W.npy: the shape is (2, 2); expected (2,), for the classes and dimensions"),
+                          ("no.npy", "no.npy: cannot open: No such file or directory")):
+        done = ole.run(*f"{args} {file}".split())
+        check_that(f"{file}: {done.stderr}", done.returncode == 1 and done.stderr == f"ole analyze: {message}\n")
 
 
 def check_ties(ole):
@@ -154,13 +192,13 @@ def check_ties(ole):
 def check_zeros(ole):
     """Rows of zeros have no angle: they are left out, which is no sample, and said."""
     few = ole.run("analyze", "zero-F.npy", "four-L.npy", "--no-tsne").stdout
-    check_that(f"a row of zeros:\n{few}", "   without 1 row of zeros\n" in few and "drawn from" not in few)
+    check_that(f"a row of zeros:\n{few}", "   excluding 1 row of zeros\n" in few and "drawn from" not in few)
     angles = read_json(ole, "analyze", "zero-F.npy", "four-L.npy", "--no-tsne", "--json")["angles"]
     check_that("its number", (angles["n"], angles.get("zeros"), angles["of"]) == (3, 1, 4))
     ole.run(*"analyze zeros-F.npy four-L.npy --no-tsne --out zeros.html".split())
     page = (ole.work / "zeros.html").read_text()
     check_that("a class of zeros", "nan°" not in page and "there is one class" not in page and
-               "the rows compared are of one class" in page and " without 2 rows of zeros" in page)
+               "all rows compared have the same class" in page and " excluding 2 rows of zeros" in page)
 
 
 def check_full(ole):
@@ -356,6 +394,7 @@ def check_all(ole, _):
     write_files(ole.work)
     check_mistakes(ole)
     check_text(ole)
+    check_classifier(ole)
     check_ties(ole)
     check_zeros(ole)
     check_full(ole)

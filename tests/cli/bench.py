@@ -14,8 +14,8 @@ from run import check, check_that, read_json
 
 NET = ["bench", "--net", "C8-MP-FC8", "--input", "1x8x8", "--batch-size", "4", "--threads", "1",
        "--seconds", "0"]
-KEYS = {"net", "device", "threads", "precision", "input", "classes", "batch_size", "steps", "step_ms", "images_per_s", "ole_share",
-        "loader_images_per_s", "peak_bytes", "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages",
+KEYS = {"net", "device", "threads", "precision", "input", "classes", "batch_size", "steps", "step_ms", "processor_ms",
+        "images_per_s", "ole_share", "loader_images_per_s", "peak_bytes", "plan_bytes", "unshared_bytes", "param_bytes", "peak_gflops", "stages",
         "kinds"}
 
 
@@ -29,7 +29,7 @@ def check_figures(ole):
     stages = figures.get("stages", {})
     check_that("its stages", list(stages) == ["data", "forward", "softmax", "ole", "backward",
                                                "update"])
-    check_that("its times are positive", figures.get("step_ms", 0) > 0 and
+    check_that("its times are positive", figures.get("step_ms", 0) > 0 and figures.get("processor_ms", 0) > 0 and
                figures.get("loader_images_per_s", 0) > 0 and
                all(ms > 0 for ms in stages.values()))
     check_that("OLE's share of the step", abs(figures.get("ole_share", 0) * figures.get("step_ms", 0) -
@@ -87,19 +87,21 @@ def check_peer(ole, work):
     """A python3 of our own stands in for one with PyTorch: it must get the graph and be believed."""
     fake = work / "python"
     fake.write_text('#!/bin/sh\ngrep -q \'"op": "conv"\' && '
-                    'echo \'{"library": "x 1", "modes": {"a": 9e9, "b": 8e9}, "peak_bytes": {"a": 7, "b": 6}}\'\n')
+                    'echo \'{"library": "x 1", "modes": {"a": 9e9, "b": 8e9}, "processor_ms": {"a": 5, "b": 4}, '
+                    '"peak_bytes": {"a": 7, "b": 6}}\'\n')
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     ole.environment["OLE_PYTHON"] = str(fake)
     figures = read_json(ole, *NET, "--peer", "torch", "--json") or {}
     check_that("--peer takes the fastest mode", figures.get("peer_ms") == 8e9)
     check_that("and tells of all", figures["peer"] == {"library": "x 1", "modes": {
-        "a": {"step_ms": 9e9, "peak_bytes": 7}, "b": {"step_ms": 8e9, "peak_bytes": 6}}})
+        "a": {"step_ms": 9e9, "processor_ms": 5, "peak_bytes": 7},
+        "b": {"step_ms": 8e9, "processor_ms": 4, "peak_bytes": 6}}})
     check_that("as text", re.search(r"\nx 1: 8000000000.00 ms at best, [\d.]+ times ours\n  a +9000000000.000 ms\n"
                                     r"  b +8000000000.000 ms\n$", ole.run(*NET, "--peer", "torch").stdout))
     fake.write_text("#!/bin/sh\necho nonsense\n")
     result = ole.run(*NET, "--peer", "torch")
     check_that("an answer without a time", result.returncode == 1 and result.stderr ==
-               "ole bench: --peer torch: python3 answered with no time: nonsense\n")
+               "ole bench: --peer torch: python3 printed no time: nonsense\n")
     ole.environment["OLE_PYTHON"] = str(work / "missing")
     result = ole.run(*NET, "--peer", "torch")
     check_that("--peer without python3 fails", result.returncode == 1 and
@@ -127,15 +129,15 @@ def check_patience(ole, work):
 
 def check_mistakes(ole):
     for line, message in (
-            ("--net Q", "net: column 1: 'Q' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, D, "
-             "CR, BN, ReLU"),
+            ("--net Q", "net: column 1: 'Q' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, B, "
+             "PB, D, CR, BN, ReLU, ID"),
             ("--net FC8 --precision fp16", "precision 'fp16': expected one of fp32, tf32, bf16"),
             ("--net FC8 --conv x", "conv 'x': expected one of auto, direct"),
             ("--net FC8 --ranks --peer torch", "--peer cannot be combined with --ranks"),
             ("--net FC8 --bn local", "--bn and --ole-scope need --ranks"),
             ("--net FC8 --ranks --bn x", "bn 'x': expected one of sync, local"),
-            ("--net FC8 --device x", "device x: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what "
-             "is there"),
+            ("--net FC8 --device x", "device x: choose auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is "
+             "available"),
             ("--input 3x3", "--input 3x3: channels x height x width expected, as in 3x32x32"),
             ("--threads 0", "--threads '0': expected a whole number from 1 to 1024")):
         check(ole, f"bench {line}", err=f"ole bench: {message}\n", code=2)

@@ -7,14 +7,14 @@ Whether the file is right is for tests/python/test_onnx.py and tests/unit/test_t
 import run
 from run import check, check_that, read_json
 
-TRAIN = "train digits --net C4-MP-FC8 --samples-per-class 4 --epochs 1 --threads 1 --out r"
+TRAIN = "train digits --net C4-MP-FC8 --samples-per-class 4 --epochs 1 --threads 1 --no-unknown --out r"
 
 
 def check_usage(ole):
     see = "see 'ole export --help'"
-    check(ole, "export", err=f"ole export: MODEL is missing: a .safetensors file or a run folder; {see}\n",
-          code=2)
-    check(ole, "export r", err=f"ole export: --onnx is missing: M.onnx; {see}\n", code=2)
+    check(ole, "export", code=2, err="ole export: MODEL is missing: a run folder, a .safetensors file, or "
+          f"hf:OWNER/MODEL from a hub; {see}\n")
+    check(ole, "export r", err="ole export: name what to write: --onnx M.onnx, --hub FOLDER, or both\n", code=2)
     check(ole, "export r --onxn m", err="ole export: unknown option --onxn; did you mean --onnx?\n",
           code=2)
 
@@ -25,9 +25,9 @@ def check_export(ole, work):
             ole.run("export", "r/best.safetensors", "--onnx", "f.onnx", "--fold")]
     megabytes = [f"{(work / name).stat().st_size / 1e6:.3g}" for name in ("m.onnx", "f.onnx")]
     check_that("ole export", done[0].stdout ==
-               f"m.onnx: {shapes}\n11 ops, 700 numbers, {megabytes[0]} MB\n")
+               f"m.onnx: {shapes}\n11 ops, 700 weights, {megabytes[0]} MB\n")
     check_that("ole export --fold", done[1].stdout ==
-               f"f.onnx: {shapes}\n9 ops, 652 numbers, {megabytes[1]} MB, 2 batch norms folded\n")
+               f"f.onnx: {shapes}\n9 ops, 652 weights, {megabytes[1]} MB, 2 batch norms folded\n")
     answer = read_json(ole, "export", "r", "--onnx", "m.onnx", "--json")
     check_that("ole export --json", answer == {
         "onnx": "m.onnx", "input": [1, 8, 8], "features": 8, "classes": 10, "ops": 11, "folded": 0,
@@ -59,8 +59,8 @@ def check_untrained(ole, work):
     ole.run(*TRAIN.split()[:-1], "alone", "--loss", "ole")
     done = ole.run("export", "alone", "--onnx", "alone.onnx")
     check_that(f"OLE alone: {done.stderr}", done.returncode == 0 and done.stderr ==
-               "ole export: warning: the model was trained with OLE alone, without a classifier: "
-               "its logits mean nothing; use the features\n")
+               "ole export: warning: the model has no trained classifier: "
+               "its logits are meaningless; use the features\n")
     answer = read_json(ole, "export", "alone", "--onnx", "alone.onnx", "--json")
     check_that("OLE alone --json", answer.get("classifier") is False)
 

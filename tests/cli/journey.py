@@ -7,6 +7,7 @@ The photos are bright or dark, of several sizes, some grey: two epochs tell them
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import npyfile
@@ -36,10 +37,10 @@ def config(folder):
 # ---- Photos -------------------------------------------------------------------------------------
 
 CHOSEN = """\
-ole train: images: 32x32, chosen as they differ in size; --resize takes another size
-ole train: images: in colour, though some are grey; --channels 1 makes all grey
-ole train: net: C32(x2)-MP-C64(x2)-MP-C128(x2)-AP, chosen for 3x32x32; --net takes another
-ole train: run folder: ole-run; --out takes another
+ole train: images: 32x32, chosen because they differ in size; --resize sets another size
+ole train: images: in colour, although some are grey; --channels 1 makes all grey
+ole train: net: C32(x2)-MP-C64(x2)-MP-C128(x2)-AP, chosen for 3x32x32; --net sets another
+ole train: run folder: ole-run; --out sets another
 epoch 1/2 """
 
 
@@ -48,7 +49,8 @@ def check_photos(ole, work):
     trained = ole.run(*"train folder:photos --epochs 2 --threads 1".split())
     check_that("what is chosen is said", trained.stderr.startswith(CHOSEN))
     check_that("there is an error, a folder and a page", trained.returncode == 0 and re.search(
-        r"^test error +\d.*\n1-NN error +\d.*\nrun folder +ole-run\n"
+        r"^test error +\d.*\n1-NN error +\d.*\nunknown +under 0\.\d{4}: cross-fitted on \d+ training samples\n"
+        r" +\(their features were trained on them: more new samples fall under it\)\nrun folder +ole-run\n"
         r"report +ole-run/report.html\nwhat next +ole predict ole-run photos/day/0.ppm\n"
         r" +ole export ole-run --onnx ole-run/model.onnx\n$", trained.stdout))
     stored = config(work / "ole-run")
@@ -59,7 +61,7 @@ def check_photos(ole, work):
 def check_after(ole, work):
     """The commands that follow, on the folder that was made."""
     write_photo(work / "new.ppm", 90, 50, 150, True)
-    said = read_json(ole, *"predict ole-run new.ppm --json".split())
+    said = read_json(ole, *"predict ole-run new.ppm --threshold 0 --json".split())
     check_that("predict", said[0]["label"] in ("day", "night"))
     judged = read_json(ole, *"eval ole-run folder:photos --json".split())
     check_that("eval takes the size of the model", judged["n"] == 4)
@@ -106,10 +108,11 @@ def check_folders(ole, work):
     check_that("digits have a net", config(work / "ole-run-2")["net"] == "C32-MP-C64-MP-FC64")
     check(ole, "train folder:nowhere", code=1, err="ole train: nowhere: cannot open the folder: "
           "No such file or directory\n")
-    check(ole, "train digits --augment flop", code=2, err="ole train: augment 'flop': expected crop:PIXELS with 1 "
-          "to 1024 pixels, flip, or both separated by a comma\n")
-    check(ole, "train photos", code=2, err="ole train: photos: a folder of images, with a sub-folder "
-          "for each class, is named folder:photos\n")
+    check(ole, "train digits --augment flop", code=2, err="ole train: augment 'flop': expected crop:PIXELS, "
+          "resized-crop:SHARE, flip, rotate:DEGREES, jitter:X, erase:P, cutout:PIXELS, or some of them separated by "
+          "commas\n")
+    check(ole, "train photos", code=2, err="ole train: photos: not a data set; a folder with one subfolder "
+          "of images per class is written folder:photos\n")
     check_that("no folder is left behind", not (work / "ole-run-5").exists())
 
 
@@ -128,25 +131,28 @@ def check_inside(ole, work):
         check_that(f"eval {model}: {done.stderr}", done.returncode == 0 and not done.stderr and
                    [row["class"] for row in json.loads(done.stdout)["per_class"]] == ["day", "night"])
     (work / "here/empty").mkdir()
-    check(ole, "data check folder:here", code=1, err="ole data check: here/empty: there are no images in this class: "
-          "add png, jpeg, webp, bmp, tiff, pgm or ppm files, or remove the folder\n")
+    check(ole, "data check folder:here", code=1, err="ole data check: here/empty: no images in this class; add "
+          "png, jpeg, webp, bmp, tiff, pgm or ppm files, or remove the folder\n")
 
 
 def check_bad(ole, work):
     """An image that cannot be read, and what to do about it; one class alone."""
     write_photo(work / "one/day/0.pgm", 12, 12, 150, False)
+    single = "has a single class; classification needs at least two"
+    for args in ("", " --epochs 3", " --net FC4 --resize 8"):
+        check(ole, f"train folder:one{args} --out one-run", code=1, err=f"ole train: folder:one {single}\n")
+    check_that("nothing is left of it", not (work / "one-run").exists())
     (work / "one/day/1.pgm").write_bytes((work / "one/day/0.pgm").read_bytes()[:100])
+    write_photo(work / "one/night/0.pgm", 12, 12, 20, False)
+    few = ole.run(*"train folder:one --net FC4 --test-share 60% --skip-bad --out one-run".split()).stderr
+    check_that(f"one is no plural: {few}", "chosen for about 1 sample; " in few)
+    shutil.rmtree(work / "one-run", ignore_errors=True)
     quick = "train folder:one --net FC4 --epochs 1 --threads 1 --no-report"
     check(ole, quick, code=1, err="ole train: one/day/1.pgm: byte 13: the file ends before its 12x12 pixels do: "
           "it is cut off; fix it or pass --skip-bad\n")
     (work / "one/day/2.pgm").write_bytes((work / "one/day/0.pgm").read_bytes())
-    single = "has a single class; classification needs at least two"
-    check(ole, f"{quick} --skip-bad --out one-run", code=1, err="ole train: folder:one: skipped an unreadable image: "
-          f"one/day/1.pgm\nole train: folder:one {single}\n")
-    check_that("nothing is left of it", not (work / "one-run").exists())
     check(ole, f"{quick} --skip-bad --seeds 2 --out one-runs".replace("folder:one", "digits --classes 3"), code=1,
           err=f"ole train: digits {single}\n")
-    write_photo(work / "one/night/0.pgm", 12, 12, 20, False)
     done = ole.run(*f"{quick} --skip-bad --out one-run".split())
     check_that(f"what is left: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
         "ole train: folder:one: skipped an unreadable image: one/day/1.pgm\n"))
@@ -170,8 +176,8 @@ def check_no_test(ole, work):
     for i in range(5):
         write_photo(work / f"parted/train/day/{i}.pgm", 12, 12, 20 * i, False)
     (work / "parted/test").mkdir()
-    refused = ("parted/test: has no image that can be read: put the test images there, a sub-folder a class, or "
-               "remove the folder and a share of those to train on is held out\n")
+    refused = ("parted/test: no readable images; put the test images there, one subfolder per class, or "
+               "remove it and a share of the training images is held out\n")
     check(ole, "data check folder:parted", code=1, err=f"ole data check: {refused}")
     (work / "parted/test/day").mkdir()
     (work / "parted/test/day/0.pgm").write_bytes(b"P5 12 12 255\n")
@@ -183,7 +189,7 @@ def check_not_utf8(ole, work):
     os.mkdir(os.fsencode(work) + b"/caf\xe9")
     done = ole.run(shell='"$1" train "folder:$(printf "caf\\351")" --net FC4 --out never 2>&1 | tr -d "\\351"')
     check_that(f"a path that is not UTF-8: {done.stdout}", done.stdout ==
-               "ole train: data 'folder:caf': not UTF-8, as a run's files are; rename it\n" and
+               "ole train: data 'folder:caf': not UTF-8; rename it, as a run's files are UTF-8\n" and
                not (work / "never").exists())
 
 
@@ -193,27 +199,27 @@ def check_changed(ole, work):
     train = "train folder:album --net FC4 --resize 8 --epochs 2 --threads 1 --no-report --out kept"
     ole.run(*train.split())
     go_on = "train --resume --no-report --threads 1 --out kept --epochs"
-    check(ole, f"{go_on} 1", code=2, err="ole train: kept/last.safetensors: the run is at epoch 2: --epochs 1 "
-          "would end before that\n")
+    check(ole, f"{go_on} 1", code=2, err="ole train: kept/last.safetensors: the run is already at epoch 2; --epochs "
+          "1 would end before that\n")
     same = ole.run(*f"{go_on} 3".split())
     check_that(f"the same: {same.stderr}", same.returncode == 0 and "warning" not in same.stderr)
     config_before, metrics = (work / "kept/config.yaml").read_text(), (work / "kept/metrics.jsonl").read_bytes()
     (work / "kept/metrics.jsonl").write_bytes(metrics[:100])
-    check(ole, f"{go_on} 4", code=1, err="ole train: kept/metrics.jsonl: shorter than the checkpoint says: it was "
-          "changed since; put it back, or start another run\n")
+    check(ole, f"{go_on} 4", code=1, err="ole train: kept/metrics.jsonl: shorter than when the checkpoint was saved: it has "
+          "been changed since; restore it, or start another run\n")
     check_that("refused, it writes nothing", (work / "kept/config.yaml").read_text() == config_before)
     (work / "kept/metrics.jsonl").write_bytes(metrics)
     write_photo(work / "album/day/new.ppm", 12, 12, 90, True)
     more = ole.run(*f"{go_on} 4".split())
     check_that(f"one more: {more.stderr}", more.returncode == 0 and more.stderr.startswith(
-        "ole train: warning: the training samples of folder:album are not those that the run began with: "
-        "those it is tested on may be some that it was trained on\n"))
+        "ole train: warning: the training samples of folder:album have changed since the run "
+        "began; its test samples may include some it was trained on\n"))
     (work / "album/day").rename(work / "album/noon")
     refused = "resume with the same data, or start a new run\n"
     check(ole, f"{go_on} 5", code=2, err="ole train: kept/last.safetensors: class 0 of the run is 'day', that of the "
-          f"data 'night': {refused}")
+          f"data 'night'; {refused}")
     check(ole, f"{go_on} 5 digits --resize 0 --channels 0", code=2, err="ole train: kept/last.safetensors: the run "
-          f"has resize '8', not '0': {refused.replace('the same data', 'the same')}")
+          f"has resize '8', not '0'; {refused.replace('the same data', 'the same')}")
 
 
 # ---- Other shapes, other commands ---------------------------------------------------------------
@@ -223,7 +229,7 @@ def check_vectors(ole, work):
     check_that("predict takes rows", [p["row"] for p in said] == list(range(20)) and
                {p["label"] for p in said} <= {"0", "1"} and said[0]["file"] == "X.npy")
     check(ole, "predict vectors y.npy new.ppm", code=1, err="ole predict: y.npy: the shape must be (N, D), "
-          "(N, H, W), (N, C, H, W) or (N, H, W, C) with 1 to 4 channels C\nole predict: new.ppm: not a .npy file, its first bytes are not \\x93NUMPY: "
+          "(N, H, W), (N, C, H, W) or (N, H, W, C) with 1 to 4 channels C\nole predict: new.ppm: not a .npy file, as its first bytes are not \\x93NUMPY: "
           "save it again with numpy.save\n")
     first = ole.run(*"predict vectors X.npy".split()).stdout.splitlines()[0]
     check_that("... and says which", re.match(r"X.npy, row 0: [01] \d\.\d{3} \([01] ", first))
@@ -250,9 +256,9 @@ def check_images_in_arrays(ole, work):
     check_that(f"the same images: {told}", len(told["bytes.npy"]) == 3 and
                all(some == told["bytes.npy"] for some in told.values()))
     check(ole, "predict arrays X.npy", code=1,
-          err="ole predict: the model takes 3x8x12, the samples of X.npy are vectors of 6\n")
+          err="ole predict: the model takes 3x8x12, but the samples of X.npy are vectors of 6\n")
     check(ole, "predict vectors bytes.npy", code=1,
-          err="ole predict: the model takes vectors of 6, the samples of bytes.npy are 3x8x12\n")
+          err="ole predict: the model takes vectors of 6, but the samples of bytes.npy are 3x8x12\n")
 
 
 def check_choices(ole, work):
@@ -270,8 +276,8 @@ def check_choices(ole, work):
     (work / "y.npy").write_bytes(npyfile.array("<i8", (20,), [i // 10 for i in range(20)]))
     trained = ole.run(*"train npy:X.npy,y.npy --threads 1 --no-report --out vectors".split())
     check_that("vectors", trained.stderr.startswith(
-        "ole train: net: FC64(x2), chosen for vectors of 6; --net takes another\n"
-        "ole train: epochs: 100, chosen for about 16 samples; --epochs takes another number\n"))
+        "ole train: net: FC64(x2), chosen for vectors of 6; --net sets another\n"
+        "ole train: epochs: 100, chosen for about 16 samples; --epochs sets another number\n"))
     check_vectors(ole, work)
     check_images_in_arrays(ole, work)
     check_that("... to the end", config(work / "vectors")["epochs"] == "100" and
@@ -282,7 +288,7 @@ def check_studies(ole, work):
     tuned = ole.run(*"tune digits --samples-per-class 4 --epochs 1 --seeds 1 --lambdas 0,1 --threads 1 "
                     "--out tuned".split())
     check_that("a tuning chooses, and says so once", tuned.returncode == 0 and tuned.stderr.count(
-        "ole tune: net: C32-MP-C64-MP-FC64, chosen for 1x8x8; --net takes another\n") == 1)
+        "ole tune: net: C32-MP-C64-MP-FC64, chosen for 1x8x8; --net sets another\n") == 1)
     check_that("... and stores it", all(config(work / folder)["net"] == "C32-MP-C64-MP-FC64"
                                         for folder in ("tuned", "tuned/lambda-0/seed-0")))
     again = ole.run(*"tune --resume --out tuned --threads 1".split())

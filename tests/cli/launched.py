@@ -58,8 +58,12 @@ class Launched(run.Program):
 
 
 def said(text):
-    """What ranks printed: the launcher's own words, between lines of dashes, may stand in the middle of theirs."""
-    return re.sub(r"(?s)-{60,}\n.*?-{60,}\n", "", text)
+    """What ranks printed: the launcher's own words, between lines of dashes, may stand in the middle of theirs, and
+    theirs between two of its lines."""
+    def theirs(block):
+        return "".join(line for line in block[0].splitlines(keepends=True) if line.startswith("ole "))
+
+    return re.sub(r"(?s)-{60,}\n.*?-{60,}\n", theirs, text)
 
 
 def ranks_of(process, name="ole"):

@@ -5,10 +5,12 @@ Data are those of the run, as it held them out; of two files there are both or n
 was not trained gives no labels.  Samples are named: by their files, and their classes by name.
 """
 import csv
+import json
 import os
 import pty
 import re
 import shutil
+import struct
 import subprocess
 
 import npyfile
@@ -16,6 +18,11 @@ import run
 from run import check, check_that, read_json
 
 QUICK = "--epochs 1 --threads 1 --no-report --json"
+
+
+def single(text):
+    """The float32 that a text means."""
+    return struct.unpack("<f", struct.pack("<f", float(text)))[0]
 
 
 def rows_of(ole, work, args):
@@ -114,12 +121,13 @@ def check_test_share(ole, work):
     check_that("the errors of the training", judged["error"] == trained["test_error"] and
                judged["knn1_error"] == trained["knn1_error"])
     check_that("features", rows_of(ole, work, "shared folder:photos") == 6 and
-               rows_of(ole, work, "shared folder:photos --split train") == 114)
+               rows_of(ole, work, "shared folder:photos --split train") == 102 and
+               rows_of(ole, work, "shared folder:photos --split validation") == 12)
     shutil.copytree(work / "photos", work / "others")
     done = ole.run("eval", "shared", "folder:others")
     check_that(f"other photos: {done.stderr}", done.stdout.startswith("samples                  24\n") and
                done.stderr == "ole eval: 24 of the 120 samples of folder:others, a share of each class; "
-               "'--test-share 0 --split train' takes all\n")
+               "'--test-share 0 --split train' uses all\n")
 
 
 def check_predictions(ole, work):
@@ -129,14 +137,15 @@ def check_predictions(ole, work):
         rows = list(csv.DictReader(file))
     check_that("columns", list(rows[0]) == ["file", "true", "predicted", "score", "runner-up"])
     check_that(f"files: {rows}", judged["predictions"] == "p.csv" and len(rows) == judged["n"] == 6 and
-               all((work / "photos" / row["file"]).is_file() and row["file"].startswith(row["true"] + "/")
+               all((work / row["file"]).is_file() and row["file"].startswith(f"photos/{row['true']}/")
                    and {row["predicted"], row["runner-up"]} == {"day", "night"} for row in rows))
     wrong = sum(row["true"] != row["predicted"] for row in rows)
     check_that("the error is that of the rows", judged["error"] == 100 * wrong / 6)
-    names = [str(work / "photos" / row["file"]) for row in rows]
+    names = [row["file"] for row in rows]
     alone = read_json(ole, "predict", "shared", *names, "--threshold", "0", "--json")
-    check_that("as predict has it", [(p["label"], f"{p['score']:.5g}") for p in alone] ==
-               [(row["predicted"], f"{float(row['score']):.5g}") for row in rows])
+    check_that("as predict has it", all(p["label"] == row["predicted"] and
+                                        abs(p["score"] - float(row["score"])) < 1e-4
+                                        for p, row in zip(alone, rows, strict=True)))
     done = ole.run(*"eval m --out p.csv".split())
     with open(work / "p.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -149,6 +158,91 @@ def check_predictions(ole, work):
                    done.stderr.endswith(f"ole eval: {out}: {why}\n" if code == 1 else f"ole eval: {out} {why}\n"))
 
 
+def check_unknown(ole, work):
+    """Every training has a threshold: held out where each class has 20 samples, else cross-fitted; text, JSON and
+    page tell it, and a run resumes with what it held out."""
+    header = b"P5 8 8 255\n"
+    for count in (24, 25):
+        for c, name in enumerate(("day", "night")):
+            (work / f"few{count}" / name).mkdir(parents=True)
+            for i in range(count):
+                pixels = bytes((97 * c + 31 * i + 7 * k * (c + 1)) % 256 for k in range(64))
+                (work / f"few{count}" / name / f"{i:02}.pgm").write_bytes(header + pixels)
+    train = f"train folder:few25 --net FC8 {QUICK} --epochs 3 --out"
+    told = {name: (ole.run(*args.split())) for name, args in {
+        "held": f"{train} held25", "crossed": f"{train.replace('few25', 'few24')} crossed",
+        "off": f"{train} off25 --calibration 0", "none": f"{train} none25 --no-unknown",
+        "chosen": f"{train} chosen25 --val-split 10%"}.items()}
+    unknown = {name: json.loads(done.stdout).get("unknown") for name, done in told.items()}
+    said = "ole train: held out 4 samples to set the threshold for 'unknown'; --calibration 0 trains on them too\n"
+    check_that(f"said: {told['held'].stderr}", said in told["held"].stderr and
+               not any("held out" in told[name].stderr for name in ("crossed", "off", "none", "chosen")))
+    check_that(f"found: {unknown}", [(u["from"], u["samples"]) if u else u for u in unknown.values()] ==
+               [("held-out", 4), ("cross-fitted", 38), ("cross-fitted", 40), None, ("held-out", 4)])
+    check_that("a threshold", all(0.4 < u["threshold"] <= 1 and u["score"] == "calibrated"
+                                  for u in unknown.values() if u))
+    stored = {name: (work / folder / "config.yaml").read_text() for name, folder in
+              (("held", "held25"), ("crossed", "crossed"), ("off", "off25"))}
+    check_that("stored where it was", ["calibration: 0.1\n" in text for text in stored.values()] == [True, False, False])
+    ole.run(*f"{train} whole25 --epochs 4".split())
+    more = ole.run(*"train --resume --out held25 --epochs 4 --restart-schedule --threads 1 --no-report --json".split())
+    again = json.loads(more.stdout)["unknown"]
+    check_that(f"resumed: {more.stderr}", again["from"] == "held-out" and "held out" not in more.stderr)
+    done = ole.run("eval", "held25", "--split", "validation")
+    check_that(f"its samples: {done.stderr}", done.stdout.startswith("samples                  4\n"))
+    done = ole.run("novelty", "held25")
+    check_that(f"novelty from them: {done.stderr}", "the threshold from 4 for validation" in done.stdout)
+    ole.run(*"report held25 --no-tsne".split())
+    check_that("the page tells it", re.search(r"unknown</t[dh]>\s*<td[^>]*>under 0\.\d{4}",
+                                             (work / "held25/report.html").read_text()))
+    text = ole.run(*f"train folder:few25 --net FC8 --epochs 1 --threads 1 --no-report --out text25".split()).stdout
+    check_that(f"the text: {text}", re.search(r"\nunknown +under [01]\.\d{4}: 95 % of 4 held-out samples reach it\n", text))
+
+
+def check_page_names(ole, work):
+    """On the page mistakes have the names of their files, and so has each point of the map."""
+    write_photos(work / "alike/one", ("any",), 40)
+    (work / "alike/other").mkdir()
+    for path in (work / "alike/one/any").iterdir():
+        shutil.copy(path, work / "alike/other" / path.name)
+        path.rename(work / "alike/one" / f"1-{path.name}")
+    (work / "alike/one/any").rmdir()
+    ole.run(*"train folder:alike --net FC8 --epochs 2 --threads 1 --out named".split())
+    told = read_json(ole, *"eval named --out alike.csv --json".split())
+    with open(work / "alike.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    wrong = [row for row in rows if row["true"] != row["predicted"]]
+    page = (work / "named/report.html").read_text()
+    titles = re.findall(r'<li><img [^>]*alt="([^"]*)"', page)
+    check_that(f"mistakes: {wrong} {titles}", 0 < len(titles) <= len(wrong) and told["n"] == len(rows) == 16 and
+               {(words.split("\n")[0], words.split("\n")[-1]) for words in titles} <=
+               {(f"{row['true']} → {row['predicted']}", os.path.basename(row["file"])) for row in wrong})
+    files = re.search(r'data-files="([^"]*)"', page)[1].split("\n")
+    check_that(f"the map: {files}", sorted(files) == sorted(os.path.relpath(row["file"], "alike") for row in rows))
+
+
+def check_photos_stay(ole, work):
+    """No output replaces an image of the data, named or of the run, nor a file of another set."""
+    photo, packed = work / "photos/day/03.pgm", work / "packed/train-images-idx3-ubyte"
+    packed.parent.mkdir()
+    for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"):
+        (work / "packed" / name).write_bytes(b"kept")
+    before, out = photo.read_bytes(), "./photos/day/03.pgm"
+    for args in (f"eval shared --out {out}", f"eval shared folder:photos --out {out}",
+                 f"features shared --out {out} L.npy", f"features shared photos --out F.npy {out}",
+                 f"report shared --out {out}", f"export shared --onnx {out}",
+                 f"novelty shared --scores {out}", f"novelty m --novel folder:photos --out {out}",
+                 "eval m mnist:packed --out packed/train-images-idx3-ubyte"):
+        done = ole.run(*args.split())
+        check_that(f"{args}: {done.stderr}", done.returncode in (1, 2) and photo.read_bytes() == before and
+                   packed.read_bytes() == b"kept")
+        if args.split()[1] == "shared":
+            check_that(f"{args}: {done.stderr}", done.returncode == 2 and
+                       done.stderr.endswith(f": {out} would overwrite an input; name another file\n"))
+    check_that("a page among them", ole.run(*"report shared --no-tsne --out photos/page.html".split()).returncode == 0)
+    (work / "photos/page.html").unlink()
+
+
 def check_own_data(ole, work):
     """Without data, those of the run, from any folder; a model without a run says what to name."""
     elsewhere = run.Program(ole.path, work / "elsewhere")
@@ -159,17 +253,17 @@ def check_own_data(ole, work):
         own, named = (elsewhere.run(command, str(work / "shared"), *data, *files) for data in ([], [where]))
         if command == "predict":
             check_that(f"predict: {own.stderr}", own.returncode == 0 and own.stdout.count("\n") == 6 and
-                       own.stdout.startswith("day/"))
+                       own.stdout.startswith(f"{work}/photos/day/"))
         else:
             check_that(f"{command} of the run's data: {own.stderr}", own.stdout == named.stdout != "" and
-                       own.stderr == f"ole {command}: {where}, the data of the run\n" + named.stderr)
+                       own.stderr == f"ole {command}: {where}, the run's data\n" + named.stderr)
     check_that("numbered samples", ole.run("predict", "m").stdout.startswith("sample 0: "))
     samples = read_json(ole, *"predict m --json".split())
     check_that("in JSON", [p["sample"] for p in samples] == list(range(len(samples))))
     shutil.copy(work / "shared/best.safetensors", work / "elsewhere/lone.safetensors")
     for command in ("eval", "predict"):
-        check(elsewhere, f"{command} lone.safetensors", code=2, err=f"ole {command}: lone.safetensors: no run of "
-              "'ole train' beside it tells what it was trained on; name the data, such as folder:photos\n")
+        check(elsewhere, f"{command} lone.safetensors", code=2, err=f"ole {command}: lone.safetensors: no "
+              "config.yaml beside it records the data it was trained on; name the data, such as folder:photos\n")
 
 
 def check_file_lists(ole, work):
@@ -196,6 +290,16 @@ def check_feature_names(ole, work):
     ole.run(*"features shared folder:photos --out G.npy L.txt".split())
     labels = npyfile.read(work / "L.npy")
     check_that(f"texts: {labels}", labels == ("<U5", (6,), ("day",) * 3 + ("night",) * 3))
+    done = ole.run(*"features shared folder:photos --out F.csv L.csv".split())
+    with open(work / "F.csv", newline="") as file:
+        table = list(csv.reader(file))
+    check_that(f"a table: {done.stderr}", table[0] == [f"f{i + 1}" for i in range(8)] and
+               [single(x) for row in table[1:] for x in row] == list(npyfile.read(work / "F.npy")[2]) and
+               (work / "L.csv").read_text().splitlines() == ["label", *labels[2]])
+    check_that("read again", round(read_json(ole, *"score F.csv L.csv:label --json".split())["loss"], 4) ==
+               round(read_json(ole, *"score F.npy L.npy --json".split())["loss"], 4))
+    check(ole, "features shared folder:photos --out F.npz L.npy", code=2,
+          err="ole features: F.npz: arrays are written as .npy or .csv files\n")
     check_that("lines", (work / "L.txt").read_text().splitlines() == list(labels[2]) and
                (work / "F.npy").read_bytes() == (work / "G.npy").read_bytes())
     page = ole.run(*"analyze F.npy L.npy --no-tsne --out a.html".split())
@@ -211,11 +315,11 @@ def check_feature_names(ole, work):
     every = npyfile.read(work / "I.npy")[2]
     kept = read_json(ole, *"eval shared folder:photos --out p.csv --json".split())
     with open(work / "p.csv", newline="") as file:
-        first = int(next(csv.DictReader(file))["file"][4:6])
+        first = int(next(csv.DictReader(file))["file"][11:13])
     check_that(f"the same features: {kept['n']}", every[8 * first:8 * first + 8] == npyfile.read(work / "F.npy")[2][:8])
     before = (work / "I.npy").read_bytes()
     check(ole, "features shared photos/notes.txt photos/day/03.pgm --out I.npy J.npy", code=1,
-          err="ole features: photos/notes.txt: byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image\n")
+          err="ole features: photos/notes.txt: byte 0: not a png, jpeg, webp, bmp, tiff, pgm or ppm image\n")
     check_that("nothing is written", (work / "I.npy").read_bytes() == before)
     check(ole, "features shared photos/day/03.pgm --out photos/day/03.pgm J.npy", code=2,
           err="ole features: photos/day/03.pgm would overwrite an input; name another file\n")
@@ -226,15 +330,16 @@ def check_classes(ole, work):
     shutil.copytree(work / "photos/night", work / "nights/night")
     judged = read_json(ole, *"eval shared folder:nights --json".split())
     check_that(f"one of two classes: {judged}", [row["n"] for row in judged["per_class"]] == [0, 12] and
-               judged["confusion"][0] == [0, 0] and judged["error"] == judged["per_class"][1]["error"])
+               judged["confusion"][0] == [0, 0] and judged["error"] == judged["per_class"][1]["error"] and
+               abs(judged["balanced_accuracy"] + judged["error"] - 100) < 1e-9)
     every = read_json(ole, *"eval shared folder:others --test-share 0 --split train --json".split())
     done = ole.run(*"features shared folder:others --test-share 0 --split train --out F.npy L.npy".split())
     alone = read_json(ole, *"analyze F.npy L.npy --json".split())
     check_that(f"all samples, none its own neighbour: {every['knn1_error']}, {done.stderr}", every["n"] == 120 and
                every["knn1_error"] == alone["errors"]["knn1_error"] > 0)
     (work / "others/night").rename(work / "others/dusk")
-    check(ole, "eval shared folder:others --test-share 20%", code=1, err="ole eval: folder: the model does not "
-          "know its class 'dusk': leave it out, by naming the others with --classes\n")
+    check(ole, "eval shared folder:others --test-share 20%", code=1, err="ole eval: folder: the model does "
+          "not know its class 'dusk'; name the others with --classes\n")
     (work / "others/day").rename(work / "others/dawn")
     done = ole.run("eval", "shared", "folder:others")
     check_that(f"none of the names: {done.stderr}", done.returncode == 0 and done.stderr.endswith(
@@ -293,15 +398,21 @@ def check_flags(ole, work):
     done = ole.run(*"eval shared folder:photos --test-share 0.5".split())
     check_that(f"--test-share: {done.stderr}", done.stdout.startswith(
         "samples                  60\n") and done.stderr ==
-        "ole eval: warning: the run held out 5% for the test, so --test-share includes samples that "
-        "it was trained on; errors will be too low, thresholds too high\n")
+        "ole eval: warning: the run held out 5% for the test, so --test-share includes samples it "
+        "was trained on; errors will be too low, thresholds too high\n")
     done = ole.run(*"eval shared folder:photos --val-split 10% --split validation".split())
-    check_that(f"--val-split: {done.stderr}", done.returncode == 0 and
+    check_that(f"--val-split: {done.stderr}", done.returncode == 0 and "warning" not in done.stderr)
+    done = ole.run(*"eval shared folder:photos --val-split 20% --split validation".split())
+    check_that(f"more of it: {done.stderr}", done.returncode == 0 and
+               "\nole eval: warning: the run held out other samples; " in done.stderr)
+    ole.run(*f"train folder:photos --net FC8 --calibration 0 --test-share 5% {QUICK} --out all".split())
+    done = ole.run(*"eval all folder:photos --val-split 10% --split validation".split())
+    check_that(f"none: {done.stderr}", done.returncode == 0 and
                "\nole eval: warning: the run held out no samples, so " in done.stderr)
     ole.run(*f"train folder:photos --net FC8 --val-split 20% --test-share 20% {QUICK} --out held".split())
     done = ole.run(*"eval held folder:photos --split validation --test-share 10%".split())
     check_that(f"what another --test-share leaves: {done.stderr}", "\nole eval: warning: the run held out "
-               "other samples: the validation set that --test-share leaves includes some that it was trained on; "
+               "other samples; the validation set that remains after --test-share includes some it was trained on; "
                in "\n" + done.stderr)
     check(ole, "eval shared folder:photos --test-share 1", code=2, err="ole eval: --test-share '1': expected "
           "a share below 1, such as 10% or 0.1\n")
@@ -328,7 +439,7 @@ def check_grown(ole, work):
 
 
 def check_few(ole, work):
-    """Seed, classes, validation split and samples a class; neighbours are those of the training."""
+    """Seed, classes, validation split and samples per class; neighbours are those of the training."""
     trained = read_json(ole, *"train digits --net C8-MP-FC8 --classes 3,1,5 --samples-per-class 5 "
                         f"--val-split 10% --seed 7 {QUICK} --out few".split())
     said = ("as in few/config.yaml: --val-split 10% --samples-per-class 5 --seed 7 --classes "
@@ -345,7 +456,7 @@ def check_few(ole, work):
     check_that("... of all", rows_of(ole, work, "few digits --split train --samples-per-class 0 "
                                      "--val-split 0") > 300)
     done = ole.run(*"eval few digits --split validation --seed 8".split())
-    check_that(f"another seed: {done.stderr}", "\nole eval: warning: the run held out other samples: "
+    check_that(f"another seed: {done.stderr}", "\nole eval: warning: the run held out other samples; "
                "the validation set" in done.stderr)
 
 
@@ -369,7 +480,7 @@ def check_configs(ole, work):
     (work / "bare/config.yaml").write_text("port: 80\n")
     done = ole.run("eval", "bare/m.safetensors", "folder:photos")
     check_that(f"another program's: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
-        "ole eval: warning: ignored, not a run of 'ole train': bare/config.yaml, line 1: "))
+        "ole eval: warning: the folder's config.yaml is ignored, as it was not written by 'ole train': bare/config.yaml, line 1: "))
     shutil.copytree(work / "few", work / "broken")
     (work / "broken/config.yaml").write_text("port: 80\n")
     done = ole.run("eval", "broken", "digits")
@@ -416,8 +527,8 @@ def check_elsewhere(ole, work):
 def check_fixed_size(ole, work):
     """What only folders can be asked for is refused of other data, and not stored."""
     for flag in ("resize 14", "channels 3"):
-        check(ole, f"train digits --{flag} --out fixed", code=2, err=f"ole train: {flag} is for image "
-              "folders (folder:PATH): the samples of digits stay as they are; leave it out\n")
+        check(ole, f"train digits --{flag} --out fixed", code=2, err=f"ole train: {flag} applies to image "
+              "folders (folder:PATH) only, not to digits\n")
     check_that("no run", not (work / "fixed").exists())
 
 
@@ -433,7 +544,7 @@ def check_overflow(ole, work):
             "over".split())
     for command, more in (("eval", ""), ("features", " --out F.npy L.npy")):
         check(ole, f"{command} over npy:ox.npy,oy.npy,ox-test.npy,oy.npy{more}", code=1, err=f"ole {command}: sample 23 "
-              "of the test samples: the network overflows: look at its numbers\n")
+              "of the test samples: the network overflows; check its values\n")
 
 
 def check_untrained(ole, work):
@@ -441,10 +552,10 @@ def check_untrained(ole, work):
     trained = read_json(ole, *f"train digits --net C8-MP-FC8 --loss ole {QUICK} --out alone".split())
     (work / "one.pgm").write_bytes(b"P5 8 8 255\n" + bytes(64))
     for form in ("", " --json"):
-        check(ole, f"predict alone one.pgm one.pgm{form}", code=1, err="ole predict: alone: trained "
-              "with OLE alone, without a classifier, so it cannot label samples; train with --loss softmax+ole, or "
-              "compare features with 'ole features' or 'ole eval'\n")
-    why = ("ole eval: the model was trained with OLE alone, without a classifier: error and confusion are "
+        check(ole, f"predict alone one.pgm one.pgm{form}", code=1, err="ole predict: alone: has no "
+              "trained classifier, so it cannot label samples; train with --loss softmax+ole or fit with --method "
+              "linear, or compare features with 'ole features' or 'ole eval'\n")
+    why = ("ole eval: the model has no trained classifier: error and confusion are "
            "omitted; 1-NN and nearest subspace compare features\n")
     done = ole.run("eval", "alone", "digits")
     check_that(f"eval: {done.stdout}", done.returncode == 0 and done.stderr == why and
@@ -459,13 +570,36 @@ def check_untrained(ole, work):
         check_that(f"report {name}", (">Confusion matrix<" in (work / "page.html").read_text()) == shown)
 
 
+def check_aligned(ole, work):
+    """A run remembers its landmarks; those of other images are named; other data have none."""
+    for name, x in (("faces", 1), ("strangers", 2)):
+        write_photos(work / name, count=12)
+        files = sorted(path.relative_to(work / name) for path in (work / name).glob("*/*.pgm"))
+        rows = "".join(f"{file},{x},1,{x + 2},1\n" for file in files)
+        (work / name / "marks.csv").write_text("file,left_x,left_y,right_x,right_y\n" + rows)
+    check(ole, "train digits --align marks.csv", code=2, err="ole train: align marks.csv applies to image folders "
+          "(folder:PATH) only, not to digits\n")
+    trained = read_json(ole, *"train folder:faces --align marks.csv --resize 8 --net FC8 --epochs 2 --out aligned --json "
+                        "--no-report".split())
+    judged = read_json(ole, *"eval aligned --json".split())
+    plain = read_json(ole, *"eval aligned --align strangers/marks.csv --json".split())
+    check_that(f"eval as in the run: {judged['error']}", judged["error"] == trained["test_error"] and plain["n"] == judged["n"])
+    for flags, file in ((("--align", "marks.csv"), "A"), ((), "B")):
+        ole.run(*"features aligned folder:strangers --test-share 0 --split train --out".split(), f"{file}.npy", f"{file}L.npy",
+                *flags)
+    check_that("landmarks of other images", (work / "A.npy").read_bytes() != (work / "B.npy").read_bytes())
+
+
 def check_all(ole, work):
     check_both_files(ole, work)
     check_names(ole, work)
     check_closed_pipes(ole, work)
     check_test_share(ole, work)
     check_predictions(ole, work)
+    check_page_names(ole, work)
     check_own_data(ole, work)
+    check_photos_stay(ole, work)
+    check_unknown(ole, work)
     check_file_lists(ole, work)
     check_feature_names(ole, work)
     check_classes(ole, work)
@@ -480,6 +614,7 @@ def check_all(ole, work):
     check_fixed_size(ole, work)
     check_overflow(ole, work)
     check_untrained(ole, work)
+    check_aligned(ole, work)
 
 
 if __name__ == "__main__":

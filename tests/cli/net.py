@@ -43,7 +43,9 @@ JSON = {
 }
 
 ZOO = ["mlp3", "mlp4", "cnn5", "cnn5-printed", "vgg11", "vgg16", "vgg19", "vgg11-release",
-       "vgg19-release", "vggface", "resnet110", "preresnet110", "densenet40", "densenet40-dropout"]
+       "vgg19-release", "vggface", "resnet110", "preresnet110", "densenet40", "densenet40-dropout",
+       "resnet20", "resnet32", "resnet44", "resnet56", "resnet110-basic", "resnet18-cifar", "wrn16-8", "wrn28-10",
+       "resnet18", "resnet34", "resnet50", "resnet101", "vgg16-224", "vgg16bn-224"]
 
 
 def check_nets(ole):
@@ -91,8 +93,8 @@ def check_mistakes(ole):
     def bad(args, message):
         check(ole, f"net {args}", err=f"ole net: {message}\n", code=2)
 
-    bad("C32-Q12", "net: column 5: 'Q12' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, D, CR, "
-        "BN, ReLU")
+    bad("C32-Q12", "net: column 5: 'Q12' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, B, "
+        "PB, D, CR, BN, ReLU, ID")
     bad("nonsense", "net: column 1: 'nonsense' is neither a named net nor a token; 'ole net' lists the names")
     bad("vgg116", "net: column 1: 'vgg116' is neither a named net nor a token; did you mean 'vgg11'?")
     for name, meant in (("VGG-16", "vgg16"), ("ResNet-110", "resnet110"), ("CNN5-PRINTED", "cnn5-printed")):

@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import os
+import re
 import stat
 
 import npyfile
@@ -18,7 +19,8 @@ from run import check, check_that, read_json
 SEE = "see 'ole novelty --help'"
 TRAIN = "train digits --net C8-MP-FC16 --epochs 3 --threads 1"
 SEVEN = TRAIN + " --classes 0,1,2,3,4,5,6"
-SCORES = ("softmax", "calibrated", "residual", "cosine", "energy")
+SCORES = ("softmax", "calibrated", "residual", "cosine", "energy", "gen", "knn", "vim", "mahalanobis", "relative",
+          "fdbd", "nci", "neco")
 BINS = 15
 
 
@@ -39,9 +41,14 @@ def check_usage(ole):
     def wrong(args, message, code=2):
         check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
 
-    wrong("", f"MODEL is missing: a .safetensors file or a run folder; {SEE}")
+    wrong("", f"MODEL is missing, or features without one: --known X.npy,y.npy; {SEE}")
+    wrong("m --test X.npy,y.npy", "--test works only without a MODEL")
+    wrong("--known X.npy,y.npy --val-split 10%", "--val-split works only with a MODEL")
+    wrong("--known X.npy", "--known 'X.npy': expected two files, as FEATURES.npy,LABELS.npy")
+    wrong("--known X.npy,y.npy --method none --save m", "--save needs a map: --method none has none")
+    wrong("--known no.npy,y.npy", "no.npy: cannot open: No such file or directory", 1)
     wrong("m --known digits --novel digits --score best",
-          "--score 'best': expected one of softmax, calibrated, residual, cosine, energy")
+          "--score 'best': expected one of " + ", ".join(SCORES))
     wrong("m --known digits --novel digits --temperature 0",
           "--temperature '0': expected fit or a number from 0.001 to 1000")
     wrong("no --known digits --novel digits", "no: cannot read: No such file or directory", 1)
@@ -56,25 +63,23 @@ def check_data_mistakes(ole, work):
     wrong(f"m {both} --keep 0", "--keep '0': expected a share above 0 and at most 1, such as 10% or 0.1", 2)
     wrong(f"m {both} --keep 120%", "--keep '120%': expected a share above 0 and at most 1, such as 10% or 0.1", 2)
     wrong(f"m {both} --val-split x", "--val-split 'x': expected a share below 1, such as 10% or 0.1", 2)
-    wrong(f"m {both} --val-split 0", "digits has no validation samples to set the threshold on: "
-          "train with --val-split 10%, and give the same here")
-    wrong(f"m {both} --known-classes 0,1", "the model knows 7 classes, the known set digits has 2: "
-          "the threshold is found on samples of all of them; give the set that it was trained on")
-    wrong(f"m {both} --known-classes 0,1,2,3,4,5,6,7", "the model knows 7 classes, the known set digits has 8: "
+    wrong(f"m {both} --known-classes 0,1", "the model has 7 classes, the known set digits "
+          "has 2, and the threshold needs samples of all; name the set it was trained on")
+    wrong(f"m {both} --known-classes 0,1,2,3,4,5,6,7", "the model has 7 classes, the known set digits has 8; "
           "choose them with --known-classes")
     wrong(f"m {both} --known-classes 1,0,2,3,4,5,6", "class 0 of the model is '0', that of the "
-          "known set digits is '1': choose them with --known-classes, in the model's order")
+          "known set digits is '1'; choose them with --known-classes, in the model's order")
     wrong(f"m {both} --novel-classes 8,3", "--novel-classes 8,3: the model knows the class '3' of digits: "
           "name classes that it does not know", 2)
     for flag, name, what in (("scores", "no/s.csv", "cannot write"), ("out", "no/p.html", "cannot write"),
-                             ("figures", "no/f", "cannot make the folder")):
+                             ("figures", "no/f", "cannot create the folder")):
         wrong(f"none {both} --{flag} {name}",  # found before the model is read
               f"{name}: {what}: No such file or directory")
     wrong(f"m {both} --novel-classes 12",
-          "digits: there is no class '12': its 10 classes are 0 '0' to 9 '9'", 2)
+          "digits: no class '12'; its 10 classes are 0 '0' to 9 '9'", 2)
     least = read_json(ole, *f"novelty m {both} --keep 1e-11 --no-store --json".split())
     check_that("at least one is kept", all(s["threshold"] is not None for s in least["scores"]))
-    unknown = "mnits: this is no data set; they are "
+    unknown = "mnits: unknown data set; choose "
     for args in ("novelty m --known digits --novel mnits", "novelty m --known mnits --novel digits",
                  "eval m mnits", "features m mnits --out F.npy L.npy"):
         told = ole.run(*args.split())
@@ -82,8 +87,7 @@ def check_data_mistakes(ole, work):
     wrong("m --known digits --novel mnist:nowhere",
           "nowhere: there is no train-images-idx3-ubyte(.gz) here")
     ole.run(*SEVEN.split(), "--out", "none-held-out")
-    wrong(f"none-held-out {both}", "digits has no validation samples to set the threshold on: "
-          "train with --val-split 10%, and give the same here")
+    check_halves(ole, "none-held-out", both)
     done = ole.run("novelty", "none-held-out", *both.split(), "--val-split", "20%", "--no-store")
     check_that("a warning", done.returncode == 0 and done.stderr.startswith(
         "ole novelty: warning: the run held out no samples, so "))
@@ -91,8 +95,36 @@ def check_data_mistakes(ole, work):
     wrong(f"ten {both}", "digits: the model knows all its classes: name another set with --novel, "
           "or classes with --novel-classes")
     ole.run(*SEVEN.split(), "--val-split", "20%", "--loss", "ole", "--out", "alone")
-    wrong(f"alone {both}", "the model was trained with OLE alone: its classifier was not trained, "
-          "so that its scores mean nothing; train with --loss softmax+ole")
+    wrong(f"alone {both}", "the model has no trained classifier: it was trained with OLE alone, or fitted as a map; "
+          "train with --loss softmax+ole or fit with --method linear, or score its features: 'ole features' or 'ole "
+          "apply', then 'ole novelty --known Z.npy,LABELS --method none'")
+
+
+def check_halves(ole, model, both):
+    """Without held-out samples every other test sample of a class sets the threshold; the rest are judged."""
+    asked = ["novelty", model, *both.split(), "--no-store"]
+    whole = read_json(ole, *asked, "--val-split", "20%", "--scores", "all.csv", "--json")
+    done = ole.run(*asked, "--scores", "half.csv", "--json")
+    told = json.loads(done.stdout)
+    check_that(f"halves: {done.stderr}", done.stderr.startswith(
+        f"ole novelty: no samples were held out: half of the {whole['known']} test samples set the threshold, "
+        "the others test it\n"))
+    check_that("their number", told["validation"] + told["known"] == whole["known"] and
+               0 <= told["validation"] - told["known"] <= 7 and told["novel"] == whole["novel"])
+    rows = []
+    for name in ("all.csv", "half.csv"):
+        with open(ole.work / name, newline="") as file:
+            rows.append([(row["class"], row["predicted"], row["softmax"]) for row in csv.DictReader(file)
+                         if row["set"] == "known"])
+    halves, count = ([], []), {}
+    for row in rows[0]:
+        count[row[0]] = count.get(row[0], 1) + 1
+        halves[count[row[0]] % 2].append(row)
+    check_that("every other one", rows[1] == halves[1])
+    taken = [float(row[2]) for row in halves[0]]
+    score = next(s for s in told["scores"] if s["score"] == "softmax")
+    kept = sum(s >= score["threshold"] for s in taken)
+    check_that("95 % of the others reach the threshold", kept == max(1, math.ceil(0.95 * len(taken) - 1e-9)))
 
 
 def keep_one_class(folder):
@@ -137,11 +169,11 @@ def check_odd_classes(ole, work):
     for score in ("softmax", "calibrated"):
         done = ole.run(*single, "--score", score)
         check_that(f"one class, {score}: {done.stderr}", done.returncode == 0 and done.stderr ==
-                   f"ole novelty: warning: a model of one class gives everything the {score} score 1; use "
+                   f"ole novelty: warning: with a single class the {score} score is always 1; use "
                    "--score residual, cosine or energy\n" + taken)
     done = ole.run(*single, "--score", "residual")
     check_that("one class, residual", done.returncode == 0 and done.stderr == taken and
-               "temperature          1 (not fitted: of one class every score is 1)\n" in done.stdout)
+               "temperature          1 (not fitted: with one class every score is 1)\n" in done.stdout)
 
 
 def check_formulas(ole, work):
@@ -185,17 +217,96 @@ def check_vectors(ole, work):
     result = read_json(ole, "novelty", "vectors", "--known", known, "--novel", novel, "--json")
     check_that("vectors", result.get("novel") == 10 and result["known"] == 16)
     check(ole, f"novelty vectors --known {known} --novel {wide}", code=1, err="ole novelty: the "
-          "model takes vectors of 4, the samples of npy are vectors of 5\n")
-    moved = ("ole novelty: warning: the run held out other samples: the validation set that --test-share "
-             "leaves includes some that it was trained on; errors will be too low, thresholds too high\n")
+          "model takes vectors of 4, but the samples of npy are vectors of 5\n")
+    moved = ("ole novelty: warning: the run held out other samples; the validation set that remains after "
+             "--test-share includes some it was trained on; errors will be too low, thresholds too high\n")
     check(ole, f"novelty vectors --known {known} --novel {novel} --novel-split test "
-          "--test-share 0", code=1, err=moved + "ole novelty: the known set npy has no samples in this "
-          "split\n")
+          "--test-share 0", code=1, err=moved + "ole novelty: the known set npy has no test "
+          "samples\n")
     check(ole, f"novelty vectors --known {known} --novel {novel} --novel-split test "
           "--test-share 0 --known-split train", code=1,
-          err=moved + "ole novelty: the novel set npy has no samples in this split\n")
+          err=moved + "ole novelty: the novel set npy has no test samples\n")
     bad = ole.run("novelty", "vectors", "--known", known, "--novel", nan)
     check_that("NaN", bad.returncode == 1 and "NaN" in bad.stderr and bad.stderr.count("\n") == 1)
+
+
+def make_features(work, name, classes, rows, seed, noise=0.4):
+    """Rows around one point per class in 8 dimensions, with words as labels; without classes, rows around others."""
+    random = oracle_random(seed)
+    points = [[((c * 7 + k * 3) % 11 - 5) / 2 for k in range(8)] for c in range(12)]
+    flat, words = [], []
+    for c in classes:
+        for _ in range(rows):
+            flat += [x + noise * next(random) for x in points[c]]
+            words.append(f"class {c}")
+    (work / f"{name}.npy").write_bytes(npyfile.array("<f4", (len(words), 8), flat))
+    (work / f"{name}.txt").write_text("".join(f"{word}\n" for word in words))
+
+
+def oracle_random(seed):
+    """Numbers of about normal distribution, the same everywhere."""
+    state = seed
+    while True:
+        total = 0.0
+        for _ in range(12):
+            state = (state * 6364136223846793005 + 1442695040888963407) % 2 ** 64
+            total += (state >> 11) / 2 ** 53
+        yield total - 6
+
+
+def check_features(ole, work):
+    """Features without a model: a map is fitted, a score chosen, both saved; numbers fit the scores of all samples."""
+    make_features(work, "fk", range(7), 20, 1)
+    make_features(work, "ft", range(7), 10, 2)
+    make_features(work, "fn", range(7, 12), 10, 3)
+    fixed = "--lambda 0.01 --weight-decay 0.001"
+    told = read_json(ole, *f"novelty --known fk.npy,fk.txt --test ft.npy,ft.txt --novel fn.npy {fixed} --scores f.csv "
+                     "--save f.safetensors --json --out f.html".split())
+    check_choice(told["choice"], True)
+    chosen = told["choice"]["score"]
+    check_that("counts", told["known"] == 70 and told["novel"] == 50 and told["validation"] == 28)
+    known, novel = read_scores(work / "f.csv")
+    check_that("class names", {r["class"] for r in known} == {f"class {c}" for c in range(7)} and
+               {r["class"] for r in novel} == {"novel"})
+    for s in told["scores"]:
+        expected = sum((float(a[s["score"]]) > float(b[s["score"]])) + 0.5 * (a[s["score"]] == b[s["score"]])
+                       for a in known for b in novel) / (len(known) * len(novel))
+        check_that(f"{s['score']}: AUROC", near(s["auroc"], expected))
+    stored = metadata(work / "f.safetensors")[0]["__metadata__"]
+    index = SCORES.index(chosen)
+    check_that(f"saved: {stored}", stored["threshold_score"] == chosen and
+               near(float(stored["threshold"]), told["scores"][index]["threshold"]) and
+               json.loads(stored["novelty_choice"])["score"] == chosen)
+    part = (work / "f.html").read_text().split("Which score to use</h2>")[1].split("</table>")[0]
+    cells = [float(text) for text in re.findall(r"<td>(0\.\d+|1\.0000)</td>", part)]
+    wanted = [value for s in told["choice"]["auroc"].values() for value in (s["mean"], *s["groups"])]
+    check_that(f"page: {cells}", len(cells) == len(wanted) and all(abs(a - b) < 6e-5 for a, b in zip(cells, wanted)))
+    again = read_json(ole, *f"novelty --known fk.npy,fk.txt --test ft.npy,ft.txt --novel fn.npy {fixed} --threads 1 "
+                      "--json".split())
+    check_that("threads do not matter", again["choice"] == told["choice"] and again["scores"] == told["scores"])
+    alone = ole.run(*f"novelty --known fk.npy,fk.txt {fixed} --method none --score energy --scores n.csv --out n.html".split())
+    check_that(f"known alone: {alone.stdout}{alone.stderr}", alone.returncode == 0 and alone.stdout.startswith(
+        "samples              28 known (held out), 0 novel; the threshold from 28 held out\n"))
+    check_that("class names without a model", {r["predicted"] for r in read_scores(work / "n.csv")[0]} <=
+               {f"class {c}" for c in range(7)})
+    make_features(work, "f2", range(2), 10, 4)
+    two = ole.run(*f"novelty --known f2.npy,f2.txt {fixed}".split())
+    check_that(f"two classes: {two.stdout}", "score by default: cosine; choosing one takes three classes" in two.stdout)
+    make_features(work, "f1", range(1), 10, 4)
+    check(ole, "novelty --known f1.npy,f1.txt", code=1, err="ole novelty: the known features have a single class; a score "
+          "is fitted on at least two\n")
+    make_features(work, "fs", range(3), 1, 4)
+    check(ole, f"novelty --known fs.npy,fs.txt {fixed}", code=1, err="ole novelty: each known class has a single row: a "
+          "threshold needs rows to hold out\n")
+    check(ole, "novelty --known fk.npy,fk.txt --test fn.npy,fn.txt " + fixed, code=1, err="ole novelty: test row 0 has the "
+          "label 'class 7', which no known row has: rows of other classes are novel\n")
+    wide = npyfile.array("<f4", (1, 9), [0.0] * 9)
+    (work / "wide.npy").write_bytes(wide)
+    check(ole, "novelty --known fk.npy,fk.txt --novel wide.npy " + fixed, code=1, err="ole novelty: the novel features have "
+          "9 dimensions, the known ones 8\n")
+    (work / "nan.npy").write_bytes(npyfile.array("<f4", (1, 8), [0.0] * 7 + [math.nan]))
+    check(ole, "novelty --known fk.npy,fk.txt --novel nan.npy " + fixed, code=1, err="ole novelty: novel features: row 0 "
+          "holds NaN or Inf\n")
 
 
 # ---- Numbers ------------------------------------------------------------------------------------
@@ -235,6 +346,15 @@ def check_score(s, known, novel):
     check_that(f"{name} tells something", s["auroc"] > 0.7)
 
 
+def check_choice(choice, refitted):
+    """The score with the highest mean over the groups, of AUROCs that are there for every score."""
+    means = {name: s["mean"] for name, s in choice["auroc"].items()}
+    check_that(f"a choice: {choice}", list(means) == list(SCORES) and choice["groups"] == 5 and
+               choice["map_refitted"] == refitted and 0 < choice["held_out"] <= choice["rows"] / 5 and
+               means[choice["score"]] == max(means.values()) and
+               all(near(s["mean"], sum(s["groups"]) / 5) and len(s["groups"]) == 5 for s in choice["auroc"].values()))
+
+
 def check_numbers(ole, work):
     done = ole.run(*SEVEN.split(), "--val-split", "20%", "--seed", "3", "--out", "m")
     check_that("training", done.returncode == 0)
@@ -257,8 +377,10 @@ def check_numbers(ole, work):
     for s in result["scores"]:
         check_score(s, known, novel)
     check_that("kept", all(85 < s["kept"] <= 100 for s in result["scores"]))
+    chosen = result["choice"]["score"]
     check_that("stored", result["stored"] == {
-        "score": "softmax", "threshold": result["scores"][0]["threshold"]})
+        "score": chosen, "threshold": result["scores"][SCORES.index(chosen)]["threshold"]})
+    check_choice(result["choice"], False)
     text = ole.run("novelty", "m", "--known", "digits", "--novel", "digits").stdout
     check_that("text", text.startswith("samples              379 known, 533 novel; the threshold "
                                        "from 176 for validation\n") and
@@ -307,15 +429,17 @@ def check_known_alone(ole, work):
     check_that("nothing of novel ones", all(s[key] is None for s in alone["scores"] for key in
                                             ("auroc", "aupr_known", "aupr_novel", "fpr95", "accepted")))
     best = max(with_novel["scores"], key=lambda s: s["auroc"])
-    check_that("recommended", with_novel["recommended"] == best["score"] and alone["recommended"] == "none")
+    check_that("best", with_novel["best"] == best["score"] and alone["best"] == "none")
+    check_that("chosen without novel samples", with_novel["choice"] == alone["choice"])
     check_that("their scores", "novel" not in (work / "alone.csv").read_text())
     text = ole.run(*"novelty m --known digits --novel digits --no-store --score energy".split()).stdout
-    more = "" if best["score"] == "energy" else f"; store it with --score {best['score']}"
-    check_that(f"as text: {text}", f"best on these novel samples: {best['score']}, AUROC {best['auroc']:.4f}{more}\n" in text)
+    energy = with_novel["scores"][SCORES.index("energy")]["auroc"]
+    check_that(f"as text: {text}", f"best on these novel samples: {best['score']}, AUROC {best['auroc']:.4f}; energy: {energy:.4f}\n" in text)
     page, both = (work / "alone.html").read_text(), ole.run(*"novelty m --novel digits --no-store --out both.html".split())
-    check_that("the threshold is drawn", page.count(">threshold</text>") == 5)
+    check_that("the threshold is drawn", page.count(">threshold</text>") == len(SCORES))
     check_that(f"page: {both.stderr}", "Known: energy" in page and "novel samples accepted" not in page and
-               "(recommended)" in (work / "both.html").read_text())
+               "AUROC" not in page[page.index(">Thresholds</h2>"):page.index("</table>")] and
+               "(used)" in (work / "both.html").read_text())
 
 
 def check_worse(ole):
@@ -345,6 +469,9 @@ def check_pictures(ole, work):
     check_that("--figures", done.returncode == 0 and
                {p.name for p in (work / "f").iterdir()} ==
                {f"{n}.{end}" for n in names for end in run.figure_ends(done.stderr)})
+    ticks = re.findall(r'text-anchor="end">(\d+)<', (work / "f" / "novelty.svg").read_text())
+    check_that(f"the axis of accuracy begins near the curves: {ticks}",
+               ticks and ticks[-1] == "100" and 0 < int(ticks[0]) <= 90)
     done = ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--figures", "all",
                    "--out", "all/page.html", "--scores", "all/s.csv", "--no-store")
     check_that(f"page and scores among the figures: {done.stderr}", done.returncode == 0 and
@@ -395,7 +522,7 @@ def check_predict(ole, work):
     (work / "one.pgm").write_bytes(b"P5 8 8 255\n" + one)
     (work / "before.safetensors").write_bytes((work / "m/best.safetensors").read_bytes())
     for score in SCORES:
-        for keep, known in (("100%", True), ("0.1%", False)):
+        for keep, known in (("100%", True), ("0.1%", False))[score not in ("softmax", "residual", "vim", "relative"):]:
             ole.run("novelty", "m", "--known", "digits", "--novel", "digits", "--keep", keep,
                     "--score", score)
             answer = read_json(ole, "predict", "m", "one.pgm", "--json")[0]
@@ -408,7 +535,7 @@ def check_predict(ole, work):
                 check_that("the score is calibrated", answer["known_score"] == answer["score"])
         check_weights_stay(work, work / "before.safetensors")
     check_that("--threshold is of the score as printed",
-               "score, as printed, under which" in ole.run("predict", "--help").stdout)
+               "score, as printed, below which" in ole.run("predict", "--help").stdout)
     for share in (0.999, 1.001):
         answer = read_json(ole, "predict", "m", "one.pgm", "--json")[0]
         given = min(1, share * answer["score"])
@@ -432,8 +559,8 @@ def check_old_files(ole, work):
     texts.update(threshold="0.5", temperature="-1")
     encoded = json.dumps(header).encode()
     (work / "bad.safetensors").write_bytes(len(encoded).to_bytes(8, "little") + encoded + data)
-    check(ole, "predict bad.safetensors one.pgm", code=1, err="ole predict: bad.safetensors: no "
-          "model of 'ole train': its metadata lack 'temperature', or have it wrong\n")
+    check(ole, "predict bad.safetensors one.pgm", code=1, err="ole predict: bad.safetensors: not "
+          "a model of 'ole train': 'temperature' is missing from its metadata, or wrong\n")
 
 
 def check_damaged(ole, work):
@@ -449,20 +576,21 @@ def check_damaged(ole, work):
         check(ole, "predict d.safetensors one.pgm", code=1,
               err=f"ole predict: d.safetensors: {message}\n")
 
-    fit = ("tensors 'novelty.sizes' and 'novelty.directions' do not fit the model: the file is "
-           "damaged")
+    def fit(name):
+        return f"the tensor '{name}' does not fit the score 'cosine': the file is damaged"
     check_that("directions", header["novelty.directions"]["shape"] == [7, 16] and
                header["novelty.sizes"]["shape"] == [7])
-    wrong(lambda h: h["novelty.directions"].update(shape=[16, 7]), fit)
-    wrong(lambda h: h["novelty.directions"].update(shape=[112]), fit)
-    wrong(lambda h: h["novelty.directions"].update(dtype="I32"), fit)
-    wrong(lambda h: h["novelty.sizes"].update(shape=[7, 1]), fit)
-    wrong(lambda h: h.update({"novelty.size": h.pop("novelty.sizes")}), fit)
+    wrong(lambda h: h["novelty.directions"].update(shape=[16, 7]),
+          "the tensors 'sizes' and 'directions' of the score 'cosine' contradict each other: the file is damaged")
+    wrong(lambda h: h["novelty.directions"].update(shape=[112]), fit("directions"))
+    wrong(lambda h: h["novelty.directions"].update(dtype="I32"), fit("directions"))
+    wrong(lambda h: h["novelty.sizes"].update(shape=[7, 1]), fit("sizes"))
+    wrong(lambda h: h.update({"novelty.size": h.pop("novelty.sizes")}),
+          "the tensor 'sizes' of the score 'cosine' is missing: the file is damaged")
     wrong(lambda h: h.update({"a": h.pop("novelty.sizes"), "b": h.pop("novelty.directions")}),
-          "the directions of the classes, which its threshold needs, are missing: the file is "
-          "damaged")
+          "what the score of its threshold, 'cosine', needs is missing: the file is damaged")
     wrong(lambda h: h["__metadata__"].update(threshold_score="best"),
-          "no model of 'ole train': its metadata lack 'threshold_score', or have it wrong")
+          "not a model of 'ole train': 'threshold_score' is missing from its metadata, or wrong")
 
 
 def check_all(ole, work):
@@ -477,6 +605,7 @@ def check_all(ole, work):
     check_predict(ole, work)
     check_old_files(ole, work)
     check_damaged(ole, work)
+    check_features(ole, work)
     check_data_mistakes(ole, work)
     check_vectors(ole, work)
     check_odd_classes(ole, work)

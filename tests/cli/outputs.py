@@ -77,13 +77,13 @@ def check_cut_off(ole, work):
         (work / name).write_bytes(whole)
         if done:
             check_that(f"{command[0]}, cut off: {done}", done.returncode == 1 and done.stderr.endswith(
-                f"ole: {work.resolve()}/{name}: cut off by another program while it was read; run the "
-                "command again when the file is whole\n"))
+                f"ole: {work.resolve()}/{name}: truncated by another program while it was being read; "
+                "run the command again once the file is complete\n"))
 
 
 RUN_FILES = ("config.yaml", "metrics.jsonl", "last.safetensors", "previous.safetensors",
              "best.safetensors", "report.html")
-LINK = "a symbolic link, which nothing is written through; remove it"
+LINK = "a symbolic link, and nothing is written through links; remove it"
 
 
 def check_links(ole, work):
@@ -176,15 +176,15 @@ def check_metrics(ole, work):
     def refused(message, *changed):
         done, after, before = resume(*changed)
         check_that(f"{message}: {done}", done.returncode == 1 and after == before and done.stderr ==
-                   f"ole train: again/metrics.jsonl{message}: it was changed since; put it back, or "
-                   "start another run\n")
+                   f"ole train: again/metrics.jsonl{message}: it has been changed since; restore it, "
+                   "or start another run\n")
 
     length = len(lines[0])
     for first in ("#" * (length - 1) + "\n", "{}".ljust(length - 1) + "\n", lines[0].replace(
             '"epoch": 1', '"epoch": 2'), lines[0].replace('"epoch",', '"other",')):
         refused(", line 1: not the line of epoch 1", first, *lines[1:])
     refused(", line 2: not the line of epoch 2", lines[0], lines[1][:-2] + "#\n", *lines[2:])
-    refused(": shorter than the checkpoint says", lines[0])
+    refused(": shorter than when the checkpoint was saved", lines[0])
     for tail in ("", "".join(lines[2:]), lines[2][:20]):  # as after an end, or a kill
         done, after, _ = resume(*lines[:2], tail)
         check_that(f"an end: {done}", done.returncode == 0 and "warning" not in done.stderr and
@@ -192,8 +192,8 @@ def check_metrics(ole, work):
                    after.count("\n") == 4)
     done, after, _ = resume(*lines[:2], "my notes\n")
     check_that(f"a foreign tail: {done}", done.returncode == 0 and "my notes" not in after and
-               "warning: again/metrics.jsonl: lines after the last checkpoint are not of a run and are "
-               "removed\n" in done.stderr)
+               "warning: again/metrics.jsonl: removed lines after the last checkpoint, which belong to "
+               "no run\n" in done.stderr)
 
 
 def check_backup(ole, work):

@@ -122,7 +122,7 @@ def check_samples(ole, work):
     model = (work / "m/best.safetensors").read_bytes()
     check_stopped(ole, "novelty m --known npy:few.npy,few-y.npy --val-split 20% --novel "
                   f"{many} --scores s.csv", line("novel samples"),
-                  "ole novelty: interrupted; the model's file is as it was")
+                  "ole novelty: interrupted; the model file is unchanged")
     check_that("novelty: as it was", (work / "m/best.safetensors").read_bytes() == model and
                not (work / "s.csv").exists())
 
@@ -141,6 +141,21 @@ def check_bench(ole):
     check_stopped(ole, f"bench --net {NET} --input 3x32x32 --batch-size 8 --threads 1 --seconds 600",
                   rf"steps +{BAR}  \d+ samples/s, \d[\d a-z]* left",
                   "ole bench: interrupted; there is no result")
+
+
+def check_fit(ole, work):
+    """fit: part and step; no model."""
+    rows = (hash_of(i) / 500 - 1 for i in range(3000 * 128))
+    (work / "E.npy").write_bytes(npyfile.array("<f4", (3000, 128), list(rows)))
+    (work / "E.txt").write_text("".join(f"{i % 60}\n" for i in range(3000)))
+    check_stopped(ole, "fit E.npy E.txt --out e.safetensors --tolerance 0 --threads 1",
+                  r"trial \d+, fold \d of \d, step \d+ of at most 200", "ole fit: interrupted; no model was written")
+    check_that("fit: no file", not list(work.glob("e.safetensors*")))
+
+
+def hash_of(i):
+    """0 to 999, without order."""
+    return (i * 2654435761 % 2**32 >> 7) % 1000
 
 
 def write_numbers(path, descr, shape):
@@ -208,17 +223,20 @@ def check_training(ole, work):
 
 
 def check_width(ole):
-    """A line keeps within the terminal's columns, also after a resize."""
+    """A line keeps within the terminal's columns, also after a resize: whole fields, as many as fit."""
     study = "tune npy:many.npy,many-y.npy --net C4-MP-FC4 --epochs 100000 --threads 1 --out "
+    head = r"run 1/\d+  [\d?][\d a-z]* left"
+    fields = rf"{head}(  lambda-0/seed-0(  epoch 1/100000 {BAR}(  \d+ samples/s)?)?)?"
     for columns, environment, width in ((80, {}, 80), (40, {"COLUMNS": "120"}, 40), (0, {}, 80),
-                                        (0, {"COLUMNS": "30"}, 30)):
+                                        (0, {"COLUMNS": "30"}, 30), (0, {"COLUMNS": "120"}, 120)):
         job = Watched(ole, f"{study}w-{columns}-{width}", columns, environment)
-        check_that(f"{columns} columns: a line", job.wait_for(r"run 1/.*"))
-        check_that(f"{columns} columns, {environment}: {job.lines}",
-                   job.wait_for(f"run 1/.{{{width - 7}}}") and max(map(len, job.lines[1:])) < width)
+        least = {30: head, 40: head, 80: rf"{head}  lambda-0/seed-0.*", 120: fields.replace(")?", ")")}[width]
+        check_that(f"{columns} columns, {environment}: {job.lines[-3:]}", job.wait_for(least))
+        check_that(f"{columns} columns: {job.lines[:5]}", max(map(len, job.lines[1:])) < width and
+                   all(re.fullmatch(fields, line) for line in job.lines[1:-1]))
         if columns == 80:
             job.resize(60)
-            check_that(f"resized: {job.lines[-1]!r}", job.wait_for(r"run 1/.{53}"))
+            check_that(f"resized: {job.lines[-1]!r}", job.wait_for(rf"{head}  lambda-0/seed-0"))
         job.end(signal.SIGKILL)
 
 
@@ -242,6 +260,7 @@ def check_all(ole, work):
     check_samples(ole, work)
     check_images(ole, work)
     check_bench(ole)
+    check_fit(ole, work)
     check_shares(ole, work)
     check_quality(ole, work)
     check_waiting(ole, work)

@@ -91,11 +91,11 @@ def check_start(ole, program):
         told = re.findall(rf"^rank (\d) lost: {sentence}$", launched.said(err), re.M)
         check_that(f"{how} {rank}: told by one of {witnesses}: {err}", told and set(told) <= set(witnesses))
 
-    late = r"the start of 3 ranks has not ended after 8 s \(OLE_RANK_START\): rank {} has not come, or has ended"
+    late = r"3 ranks have not all started after 8 s \(OLE_RANK_START\): rank {} has not started, or has ended"
     for how in ("leave", "stop"):
         absent(how, 1, late.format(1), "02", OLE_RANK_START="8")
     absent("leave", 0, late.format(0), "12", OLE_RANK_START="8")
-    absent("freeze", 1, r"rank 1 \(pid \d+\) was stopped before all ranks had come", "0", OLE_RANK_SILENCE="2",
+    absent("freeze", 1, r"rank 1 \(pid \d+\) was stopped before all ranks had started", "0", OLE_RANK_SILENCE="2",
            OLE_RANK_START="60")
     code, _, err = ole.launch(3, "check", program, OLE_RANK_START="60")
     check_that(f"ranks that come are none of these: {err}", code == 0)
@@ -128,7 +128,7 @@ def check_pause(ole, program):
 def check_different(ole, program):
     code, _, err = ole.launch([("check", ole.work), ("sleep", ole.work)], program=program)
     check_that(f"different tasks: {err}", code != 0 and re.search(
-        r"rank 1 \(\S+, pid \d+\) runs 'sleep', rank 0 'check': start all ranks alike", err))
+        r"rank 1 \(\S+, pid \d+\) runs 'sleep', rank 0 'check'; start all ranks with the same command", err))
 
 
 def check_printing(ole):
@@ -142,8 +142,8 @@ def check_printing(ole):
                out.count("--batch-size") == ole.run("train", "--help").stdout.count("--batch-size"))
     code, _, err = ole.launch(2, "train digits --net C4 --out never", OLE_MPI_MODULE="/no/module.so")
     check_that(f"a missing module: {err}", code == 1 and
-               "ole train: MPI: /no/module.so is not there: this build is without MPI; build where "
-               "MPI is" in err)
+               "ole train: MPI: /no/module.so is missing: this build is without MPI; build with "
+               "MPI installed" in err)
 
 
 def check_mistakes(ole):

@@ -85,7 +85,7 @@ def check_killed(ole):
         err = check_end(out, process, pids, began)
         sentence = rf"rank {rank} \(\S+, pid {pids[rank]}\) was killed or ended"
         least = 1 if ole.launcher_is_hasty else RANKS - 1
-        check_said(out, err, rf"ole train: {sentence}; what was saved in {out} is whole\n",
+        check_said(out, err, rf"ole train: {sentence}; everything saved in {out} is intact\n",
                    RANKS - 1, least)
         check_said(out, log_of(ole, out), sentence, RANKS - 1, least)
         check_goes_on(ole, out)
@@ -99,7 +99,7 @@ def check_stopped(ole):
         os.kill(pids[rank], signal.SIGSTOP)
         err = check_end(out, process, pids, began)
         sentence = (rf"ole train: rank {rank} \(\S+, pid {pids[rank]}\) has not answered for "
-                    rf"{SILENCE} s: stopped, or cut off; what was saved in {out} is whole\n")
+                    rf"{SILENCE} s: stopped, or cut off; everything saved in {out} is intact\n")
         check_that(f"{out}: the others say it: {err}",
                    len(re.findall(sentence, err)) in (RANKS - 1, RANKS))
         check_goes_on(ole, out)
@@ -114,7 +114,7 @@ def check_launcher(ole):
     process.kill()
     check_end("orphans", process, pids, began)
     check_said("orphans", log_of(ole, "orphans"),
-               rf"rank \d \(pid \d+\): the launcher \(\S+ on \S+, pid {process.pid}\) has ended",
+               rf"rank \d \(pid \d+\): the launcher \(\S+ on \S+, pid {process.pid}\) ended",
                RANKS)
     check_that("orphans: another name of the log keeps its bytes",
                (ole.work / "kept.log").read_text() == "before\n" and
@@ -164,8 +164,11 @@ def check_different(ole):
     def refused(name, first, second, sentence, folders=None):
         began = time.monotonic()
         folders = folders or (ole.work, ole.work)
-        code, _, err = ole.launch(list(zip((first, second), folders)),
-                                  OLE_RANK_SILENCE=str(SILENCE))
+        for _ in range(3 if ole.launcher_is_hasty else 1):  # Open MPI 5 may lose the last words of ranks
+            code, _, err = ole.launch(list(zip((first, second), folders)),
+                                      OLE_RANK_SILENCE=str(SILENCE))
+            if err:
+                break
         check_that(f"{name}: {code} {err}", code in (1, 2) and re.search(sentence, err))
         check_that(f"{name} ends within 30 s", time.monotonic() - began < 30)
 
@@ -174,7 +177,7 @@ def check_different(ole):
             r"rank 1 \(\S+\): lr is '0.2' here and '0.1' on rank 0")
     refused("another net", few, few.replace("C4", "C8"), r"rank 1 \(\S+\): net is 'C8-MP-FC8' here")
     refused("another command", few, "sweep digits --net C4 --samples 4 --lambdas 0 --out other",
-            r"rank 1 \(\S+, pid \d+\) runs 'sweep', rank 0 'train': start all ranks alike")
+            r"rank 1 \(\S+, pid \d+\) runs 'sweep', rank 0 'train'; start all ranks with the same command")
     (ole.work / "recipe.yaml").write_text("epochs: 2\nlambda: 0.5\n")
     refused("another recipe", few, f"{few} -c recipe.yaml", r"rank 1 \(\S+\): lambda is '0.5' here")
     folders = ole.work / "here", ole.work / "there"
@@ -195,7 +198,7 @@ def check_interrupt(ole):
         process.send_signal(number)
         err = check_end(out, process, pids, began)
         if number == signal.SIGUSR1 or launched.open_mpi() < 5:  # which kills half a second later, and forwards nothing
-            check_said(out, err, r"ole train: stopped after epoch \d+, step \d+, and saved; "
+            check_said(out, err, r"ole train: stopped after epoch \d+, step \d+ and saved; "
                        rf"to resume: ole train --resume --out {out}\n", 1)
         check_goes_on(ole, out)
 

@@ -82,7 +82,7 @@ def check_one(ole, work):
                                                  "Map of the features", "How it was trained"])
     words = {text for drawing in page.drawings for text in drawing.itertext()}
     check_that("its figures", len(page.drawings) == 7 and
-               {"Error after each epoch", "Loss in each epoch", "Confusion matrix", "epoch", "test set", "inside a class"} <= words)
+               {"Error after each epoch", "Loss in each epoch", "Confusion matrix", "epoch", "test set", "within classes"} <= words)
     check_that("figures, mistakes and a map, each with a caption",
                page.tags["figure"] == page.tags["figcaption"] == 9)
     check_that("numbers of each figure", page.tags["details"] == 7)
@@ -114,9 +114,16 @@ def check_kinds(ole, work):
     data = read_json(ole, "report", "alone", "--json")
     check_that("a folder of several seeds", data["page"] == "alone/report.html" and
                [r["folder"] for r in data["runs"]] == ["alone/seed-0", "alone/seed-1"])
+    ole.run("report", "runs/softmax", "--no-tsne")
     os.rename(work / "runs/softmax/best.safetensors", work / "best")
     os.rename(work / "runs/softmax/last.safetensors", work / "last")
+    full = (work / "runs/softmax/report.html").read_bytes()
+    check_that("a full page", b"Angles between features" in full)
     done = ole.run("report", "runs/softmax")
+    check_that(f"a full page stays: {done.stderr}", done.returncode == 1 and done.stdout == "" and done.stderr.startswith(
+        "ole report: runs/softmax/report.html: kept, as a new page would lack the model of "
+        "runs/softmax (") and (work / "runs/softmax/report.html").read_bytes() == full)
+    done = ole.run("report", "runs/softmax", "--out", "runs/softmax/report.html")
     text = (work / "runs/softmax/report.html").read_text()
     check_that("a run without its model", done.returncode == 0 and
                "ole report: runs/softmax: without its model: " in done.stderr and
@@ -144,7 +151,7 @@ def check_best(ole, work):
     ole.run(*SMALL.split(), "--val-split", "30%", "--out", "chosen")
     ole.run("report", "chosen", "--no-tsne")
     text = (work / "chosen/report.html").read_text()
-    check_that("whose numbers", "of 539 samples, by the model of the least validation error" in text and
+    check_that("whose numbers", "of 539 samples, by the model with the lowest validation error" in text and
                "by cosine, at the end of training" in text)
 
 
@@ -158,13 +165,13 @@ def check_train(ole, work):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     check_that(f"Ctrl-C: {err}", process.returncode == 130 and err ==
-               "ole train: the run is complete, but has no page: interrupted; 'ole report' makes it\n" and
+               "ole train: the run is complete but has no page: interrupted; 'ole report' writes it\n" and
                out.startswith("test error ") and not (work / "t/report.html").exists())
     check_that("made later", ole.run("report", "t").returncode == 0 and (work / "t/report.html").exists())
     (work / "t/report.html").write_text("precious")
     done = ole.run("train", "--resume", "--epochs", "3", "--json", "--out", "t")
     check_that(f"not ours: {done.stderr}", done.returncode == 1 and '"test_error": ' in done.stdout and
-               "but has no page: t/report.html: not a page of Olé; move it away; " in done.stderr and
+               "but has no page: t/report.html: not a page written by Olé; move it away; " in done.stderr and
                (work / "t/report.html").read_text() == "precious")
     (work / "u/report.html").mkdir(parents=True)
     done = ole.run(*train, "--epochs", "1", "--json", "--out", "u")
@@ -175,10 +182,21 @@ def check_train(ole, work):
 
 def check_mistakes(ole, work):
     see = "see 'ole report --help'"
-    check(ole, "report", err=f"ole report: RUN is missing: folders of 'ole train'; {see}\n", code=2)
+    check(ole, "report", err=f"ole report: RUN is missing: run folders of 'ole train', or the file of one model; {see}\n", code=2)
     none = ole.run("report", "nowhere")
     check_that("no such run", none.returncode == 1 and none.stderr ==
-               "ole report: nowhere: there is no run of 'ole train' in it\n")
+               "ole report: nowhere: holds no run of 'ole train'\n")
+    (work / "m.safetensors").write_bytes(b"a model")
+    model = ole.run("report", "m.safetensors")
+    check_that(f"no model: {model.stderr}", model.returncode == 1 and
+               model.stderr.startswith("ole report: m.safetensors: ") and not (work / "m.html").exists())
+    check(ole, "report runs/ole --data digits", code=1,
+          err="ole report: runs/ole: data are for the file of one model; a run has its own\n")
+    (work / "best.safetensors").write_bytes((work / "runs/ole/best.safetensors").read_bytes())
+    told = read_json(ole, *"report best.safetensors --data digits --no-tsne --json".split())
+    page = Page(work / "best.html")
+    check_that(f"the model of a run, by its file: {told}", page.good and "The model" in page.headings and
+               "Mistakes" in page.headings and 0 < told["runs"][0]["test_error"] < 100)
     many = ole.run("report", *["runs/ole"] * 33)
     check_that("too many runs", many.returncode == 2 and "up to 32" in many.stderr)
     check_that("a page that cannot be written",

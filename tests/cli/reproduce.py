@@ -183,7 +183,7 @@ def check_list(ole):
     check_that("times in JSON", all(row["seconds_left"] > 0 and row["runs_left"] == row["runs"] for row in rows))
     plan = ole.run("reproduce", *by_name, "--dry-run")
     check_that("--dry-run: the paper, and missing data", "softmax 8.23 ± 0.13 %, with OLÉ 7.22 ± 0.14 %" in plan.stdout
-               and "its data are not here; get them with 'ole data get svhn'" in plan.stdout)
+               and "its data are missing; get them with 'ole data get svhn'" in plan.stdout)
     check_that("--dry-run", plan.returncode == 0 and all(f"\n{name}: " in "\n" + plan.stdout
                                                          for name in by_name))
     check_that("Fig. 4's lambdas", "lambda 0 0.015625 0.03125 0.0625 0.125 0.25 0.5 1; 5 seeds: 50 runs"
@@ -203,7 +203,7 @@ def check_mistakes(ole, work):
                "get it with 'ole data get stl10'" in missing.stderr)
     faces = ole.run("reproduce", "fig6")
     check_that("faces that are missing", faces.returncode == 1 and
-               "there is no folder facescrub500 here or in $OLE_DATA: it needs FaceScrub" in faces.stderr)
+               "there is no folder facescrub500 here or in $OLE_DATA; put it there, as it cannot be downloaded: FaceScrub" in faces.stderr)
     (work / "wrong.yaml").write_text("data: digits\nnet: C4\npaper:\n  titel: x\n")
     check(ole, "reproduce wrong.yaml", code=2,
           err="ole reproduce: wrong.yaml: paper has no key 'titel'; did you mean title?\n")
@@ -261,8 +261,8 @@ def check_rows(ole, work):
     check_that("all are in results.json", list(got) == names and all(
         row["complete"] and row["changes"] == f"1 of {row_epochs} epochs{part}"
         for row, row_epochs, part in ((got[n], TABLE[n][5], PARTS[TABLE[n][0]]) for n in names)))
-    check_that("a part of the data is told first", "ole reproduce: stl10-cnn5: the data here are a part of "
-               f"what is published: {PARTS['stl10'][2:]}\n" in done.stderr)
+    check_that("a part of the data is told first", "ole reproduce: stl10-cnn5: the data here are part of "
+               f"the published set: {PARTS['stl10'][2:]}\n" in done.stderr)
     check_that("and in the table printed", all(re.search(
         rf"(?m)^{re.escape(n)} +test error.*   1 of \d+ epochs{PARTS[TABLE[n][0]]}$", done.stdout)
         for n in names))
@@ -299,13 +299,13 @@ def check_table2(ole, work):
     missing = [name for name in TABLE if not name.startswith("stl10")]
     check_that("rows without data", done.returncode == 0 and list(results(work, "few-rows")) ==
                ["stl10-cnn5", "stl10+-cnn5"] and re.findall("reproduce: skipped (.*?): ", done.stderr) == missing and
-               "skipped svhn-densenet40: its data are not here; get them with 'ole data get svhn'\n" in done.stderr and
-               "skipped facescrub500-vggface: its data are not here; it needs FaceScrub" in done.stderr and
+               "skipped svhn-densenet40: its data are missing; get them with 'ole data get svhn'\n" in done.stderr and
+               "skipped facescrub500-vggface: its data are missing; it needs FaceScrub" in done.stderr and
                "skipped      11 of Table 2, whose data are missing: " in done.stdout)
     shutil.rmtree(few / "stl10")
     none = reproduce(ole, "table2", "--out", "no-rows")
     check_that("no row has data", none.returncode == 1 and not (work / "no-rows").exists() and
-               none.stderr.endswith("ole reproduce: no row of Table 2 has its data here\n"))
+               none.stderr.endswith("ole reproduce: the data of every row of Table 2 are missing; 'ole reproduce --list table2' shows them\n"))
     ole.environment["OLE_DATA"] = everything
     (work / "away").rename(work / "data")
 
@@ -317,9 +317,9 @@ def check_parts(ole, work):
                                     if not name.startswith("svhn")))
     listed = ole.run("reproduce", "--list", "stl10-cnn5", "fig6-cifar10", "fig6-faces").stdout
     check_that("--list", [re.split(r"  +", line)[-2] for line in listed.splitlines()[1:4]] ==
-               ["a part", "a part", "here"])
+               ["partly", "partly", "here"])
     plan = ole.run("reproduce", "--dry-run", "mnist-densenet40").stdout
-    check_that("--dry-run", f"\n  on a part of the data: {PARTS['mnist'][2:]}\n" in plan)
+    check_that("--dry-run", f"\n  uses part of the data: {PARTS['mnist'][2:]}\n" in plan)
     (work / "out/stl10-cnn5/numbers.csv").unlink()
     old = work / "out/stl10-cnn5/samples.csv"  # of an earlier version
     old.write_text("train,test\n5000,1600\n")
@@ -369,7 +369,7 @@ def check_figures_of_rows(ole, work):
     check_that(f"learning curves without the data: {done.stderr}", done.returncode == 0 and
                (work / "out/fig3/figures/accuracy.svg").exists())
     done = reproduce(ole, "fig1", "--out", "out")
-    check_that("features need them", done.returncode == 1 and "fig1: cifar10: data_batch_1.bin is in none of" in done.stderr)
+    check_that("features need them", done.returncode == 1 and "fig1: cifar10: data_batch_1.bin not found in" in done.stderr)
     (work / "away").rename(work / "data")
 
 
@@ -459,13 +459,13 @@ def check_resume(ole, work):
     fewer = ole.run("reproduce", *args, "--out", "stopped")
     check_that("fewer seeds give up none", fewer.returncode == 0 and
                results(work, "stopped")["cifar10-vgg16"]["seeds"] == 3 and
-               "cifar10-vgg16: 3 seeds were begun and are continued; for 2 use another --out\n"
+               "cifar10-vgg16: 3 seeds are in progress; for 2 use another --out\n"
                in fewer.stderr)
     check(ole, "sweep digits --net C4 --out stopped/cifar10-vgg16", code=2, err="ole sweep: "
-          "stopped/cifar10-vgg16: this is a folder of 'ole reproduce', not of 'ole sweep': choose another\n")
+          "stopped/cifar10-vgg16: a folder of 'ole reproduce', not of 'ole sweep'; choose another\n")
     other = ole.run("reproduce", "cifar10-vgg16.yaml", "--epochs", "5", "--out", "stopped", "--device", "cpu")
     check_that("other epochs", other.returncode == 2 and other.stderr ==
-               "ole reproduce: cifar10-vgg16: stopped/cifar10-vgg16: the study has epochs '12', not '5': resume with "
+               "ole reproduce: cifar10-vgg16: stopped/cifar10-vgg16: the study has epochs '12', not '5'; resume with "
                "the same, or choose another folder\n")
     both = read_json(ole, "reproduce", "cifar10-vgg16", "fig7", "--dry-run", "--json", "--device", "cpu")
     check_that("runs that a figure shares are counted once", both[0]["runs_left"] > 0 and
@@ -488,15 +488,15 @@ def check_times(ole, work):
     check_that("100 epochs take longer than one",
                plans[100]["seconds_left"] > 5 * plans[1]["seconds_left"])
     plan = ole.run("reproduce", *args, "--dry-run")
-    check_that("--dry-run", re.search(r"\n  4 runs to make, about \d.* here, one after the other, estimated from a "
+    check_that("--dry-run", re.search(r"\n  4 runs to train, about \d.* here, one after the other, estimated from a "
                                       r"few steps\n", plan.stdout) and not (work / "times").exists())
     done = reproduce(ole, *args, "--epochs", "1")
     check_that("before the runs", done.returncode == 0 and re.match(
-        re.escape(title) + r"4 runs to make, about \d+ s here, one after the other\n", done.stderr))
+        re.escape(title) + r"4 runs to train, about \d+ s here, one after the other\n", done.stderr))
     more = reproduce(ole, "cifar10-vgg16.yaml", "--epochs", "1", "--seeds", "3", "--out", "times")
-    check_that("of what is left", more.stderr.startswith(f"{title}2 runs to make, about "))
+    check_that("of what is left", more.stderr.startswith(f"{title}2 runs to train, about "))
     none = reproduce(ole, "cifar10-vgg16.yaml", "--epochs", "1", "--seeds", "3", "--out", "times")
-    check_that("nothing is left", none.stderr.startswith(f"{title}0 runs to make\n"))
+    check_that("nothing is left", none.stderr.startswith(f"{title}0 runs to train\n"))
     left = read_json(ole, "reproduce", "cifar10-vgg16.yaml", "--epochs", "1", "--seeds", "3", "--out", "times",
                      "--dry-run", "--json")[0]
     check_that("nor in the plan", (left["runs"], left["runs_left"], left["seconds_left"]) == (6, 0, 0))
@@ -507,14 +507,14 @@ def check_times(ole, work):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
     check_that("beside an H200's where runs are whole", re.fullmatch(
-        re.escape(title) + r"4 runs to make, about .* here, about 12 min 00 s on an H200 in bf16, one after the "
+        re.escape(title) + r"4 runs to train, about .* here, about 12 min 00 s on an H200 in bf16, one after the "
         r"other\n", first))
     several = reproduce(ole, "cifar10-vgg16.yaml", "stl10-cnn5.yaml", "--epochs", "1", "--seeds", "1",
                         "--out", "several")
     lines = several.stderr.splitlines()
     at = next((i for i, line in enumerate(lines) if re.fullmatch(r"ole reproduce: about \d+ s here in all", line)), 0)
     check_that("of several rows, before the first run", several.returncode == 0 and at > 0 and
-               sum("runs to make, about" in line for line in lines[:at]) == 2 and
+               sum("runs to train, about" in line for line in lines[:at]) == 2 and
                not any(line.startswith("run ") for line in lines[:at]))
 
 

@@ -143,8 +143,8 @@ def check_mistakes(ole, work):
     write(work, "many.yaml", "kind: tune\nlambdas: [0, 0.1, 0.2]")
     check_that("a tuning has many", reproduce(ole, "many.yaml", "--dry-run").returncode == 0)
     write(work, "draw.yaml", "draw: [angles, spektrum]")
-    check(ole, "reproduce --list draw.yaml", code=2, err="ole reproduce: draw.yaml: paper: draw: 'spektrum' is no "
-          "figure; there are angles, angle-histogram, spectrum, class-spectra, overlaps, map, space, curves\n")
+    check(ole, "reproduce --list draw.yaml", code=2, err="ole reproduce: draw.yaml: paper: draw: 'spektrum' is not "
+          "a figure; choose angles, angle-histogram, spectrum, class-spectra, overlaps, map, space, curves\n")
     write(work, "quick.yaml", "quick: 0")
     check(ole, "reproduce --list quick.yaml", code=2, err="ole reproduce: quick.yaml: paper: quick '0': expected a "
           "whole number from 1 to 1000000\n")
@@ -168,7 +168,7 @@ def check_mistakes(ole, work):
     (work / "there").mkdir()
     write(work, "there/mine.yaml")
     write(work, "mine.yaml")
-    fails("two of one name", ole, ["mine.yaml", "there/mine.yaml"], "two rows are called mine: give one of them")
+    fails("two of one name", ole, ["mine.yaml", "there/mine.yaml"], "two rows are called mine; name one of them")
     check_that("nothing was made", not (work / "out").exists())
 
 
@@ -184,7 +184,7 @@ def check_novelty(ole, work):
     bad("nothing is novel", f"{needs} classes (the known ones) and, in 'paper', novel_classes", note="verify: true")
     bad("everything is known", f"{needs} classes (the known ones) and, in 'paper', novel_classes", classes=None)
     bad("no classifier", f"{needs} a classifier: loss softmax+ole", loss="ole")
-    bad("no such class", "novel: digits: there is no class 'x'", note="novel_classes: [8, x]", code=1)
+    bad("no such class", "novel: digits: no class 'x'", note="novel_classes: [8, x]", code=1)
     bad("one that is known", "novel: paper: novel_classes: '2' is among the known classes", note="novel_classes: [2, 9]",
         code=1)
     check_that("nothing was trained", not (work / "out/novel").exists())
@@ -258,7 +258,7 @@ def check_weights(ole, work):
     write(work, "tuned.yaml", init_from="w1.safetensors")
     check_that("from w1", reproduce(ole, "tuned.yaml").returncode == 0)
     write(work, "tuned.yaml", init_from="w2.safetensors", seeds=2)
-    fails("from w2", ole, ["tuned.yaml"], "out/tuned: the study has init_from 'w1.safetensors', not 'w2.safetensors': "
+    fails("from w2", ole, ["tuned.yaml"], "out/tuned: the study has init_from 'w1.safetensors', not 'w2.safetensors'; "
           "resume with the same, or choose another folder")
     write(work, "tuned.yaml", seeds=2)
     fails("from none", ole, ["tuned.yaml"], "init_from 'w1.safetensors', not ''")
@@ -268,7 +268,7 @@ def check_weights(ole, work):
     done = reproduce(ole, "tuned.yaml")
     check_that("moved", done.returncode == 0 and results(work)["tuned"]["ended"] == 4)
     shutil.copy(work / "w2.safetensors", work / "weights/moved.safetensors")
-    fails("others in the same file", ole, ["tuned.yaml"], "with other weights than are in it now")
+    fails("others in the same file", ole, ["tuned.yaml"], "whose weights have changed since")
 
 
 def write_faces(folder):

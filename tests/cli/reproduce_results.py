@@ -328,17 +328,17 @@ def check_anew(ole, work):
     reproduce(ole, "looked.yaml", "--out", "anew")
     check_that("a folder of version 0.1: its numbers and figures are ours", (out / "results.json").read_text() == said
                and drawn(out / "looked") == [] and (out / "looked/figures.html").read_bytes() == page and
-               "of runs that were trained again since" not in (out / "report.html").read_text())
+               "drawn before some runs were trained again" not in (out / "report.html").read_text())
     shutil.rmtree(out / "mine")
     reproduce(ole, "mine.yaml", "--epochs", "1", "--out", "anew")
     check_that("numbers of other runs are not ours", results(out)["looked"]["measures"] == [] and
-               "of runs that were trained again since" in (out / "report.html").read_text())
+               "drawn before some runs were trained again" in (out / "report.html").read_text())
     done = reproduce(ole, "looked.yaml", "--out", "anew")
     after = numbers_of(out / "looked")
     check_that("drawn again", done.returncode == 0 and len(after) == len(before) and
                all(a["value"] != b["value"] and a["run"] != b["run"] for a, b in zip(after, before)) and
                (out / "looked/figures.html").read_bytes() != page and
-               "of runs that were trained again since" not in (out / "report.html").read_text())
+               "drawn before some runs were trained again" not in (out / "report.html").read_text())
     check_means(out, done.stdout, "looked")
     (work / "looked.yaml").write_text((work / "looked.yaml").read_text().replace("spectrum", "angles"))
     reproduce(ole, "looked.yaml", "--out", "anew")
@@ -370,7 +370,7 @@ def check_unread(ole, work):
         reproduce(ole, f"{name}.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
     (work / "unread/one/study.json").write_text("{")
     done = reproduce(ole, "two.yaml", "--seeds", "1", "--epochs", "1", "--out", "unread")
-    why = "unread/one/study.json: damaged or of another program: choose another folder for a new study"
+    why = "unread/one/study.json: damaged, or from another program; choose another folder for a new study"
     got = json.loads((work / "unread/results.json").read_text())
     check_that(f"a row that cannot be read: {done.stderr}", done.returncode == 0 and
                done.stderr.endswith(f"ole reproduce: row one is not in the results: {why}\n") and

@@ -3,8 +3,10 @@
 
 The files it reads are made here, with numbers whose result is exact, in a directory of their own.
 """
+import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -162,7 +164,7 @@ rows             2
 dimensions       3
 classes          2
 rank             2            effective rank 1.89
-rank of a class  1            effective rank 1.00, means over the classes
+rank per class   1            effective rank 1.00, mean over the classes
 
 classes that overlap most, by principal angle (90 degrees: orthogonal)
   0 and 1           90.00 degrees
@@ -176,7 +178,7 @@ rows             2
 dimensions       2
 classes          2
 rank             2            effective rank 1.80
-rank of a class  1            effective rank 1.00, means over the classes
+rank per class   1            effective rank 1.00, mean over the classes
 
 classes that overlap most, by principal angle (90 degrees: orthogonal)
   0 and 1           45.00 degrees
@@ -215,39 +217,49 @@ ole score features.npy labels.npy
 
 Orthogonal low-rank embeddings: features that are orthogonal between classes.
 
-  demo       the first minute: digits with softmax, and with OLE
-  train      trains a network with softmax, OLE or both
-  tune       chooses lambda on a validation set, retrains, tests once
-  sweep      accuracy against samples per class, softmax against OLE
-  reproduce  the paper's table rows and figures, from their recipes
-  eval       error, confusion, 1-NN and nearest-subspace error of a model
-  predict    label, score and runners-up of images or vectors
-  report     the page of a run, or of several side by side
-  features   deep features and class names of data or images, as .npy files
-  novelty    what a model does not know: threshold, AUROC, calibration
-  export     a model as an ONNX file
-  score      the OLE loss and gradient of features and labels in .npy files
-  analyze    errors, angles, spectra and a map of features in .npy files
-  verify     same or different: ROC, AUC and 10-fold accuracy of pairs
-  tsne       a map of features in the plane (Barnes-Hut t-SNE)
-  bench      step time by stage, OLE's share, images/s, memory
-  data       lists, fetches and checks data sets
-  net        layers, shapes, weights, FLOP and memory of a network
-  info       version, build options, devices, libraries found
-  completion completion of commands and options by your shell
-  man        the manual pages
+Training:
+  demo        try it: digits with softmax alone, and with OLE
+  train       train a network with softmax, OLE or both
+  tune        choose lambda on a validation set, retrain, test once
+  sweep       compare softmax and OLE with fewer samples per class
+  reproduce   run the paper's table rows and figures
+  report      write the page of a run, of several, or of a fitted model
+
+Models:
+  eval        measure a model's errors and confusion, by class
+  predict     label images or vectors, or answer unknown
+  features    write deep features and class names as .npy files
+  novelty     find what a model does not know, and the threshold for it
+  export      write a model as ONNX, or as a folder for a model hub
+
+Embeddings:
+  fit         learn a classifier and a threshold for unknown
+  apply       write the features that a fitted model makes of embeddings
+  score       compute the OLE loss and gradient of features and labels
+  analyze     measure how well features separate classes, and draw a page
+  verify      tell same from different: ROC, AUC, 10-fold accuracy of pairs
+  align       rotate one embedding onto another of the same items
+  tsne        map features to the plane (Barnes-Hut t-SNE)
+
+Data and tools:
+  data        list, download and check data sets
+  net         list a network's layers, shapes, weights, FLOP and memory
+  bench       time a training step, by stage, and its memory
+  info        show version, build options, devices and libraries
+  completion  print a script that completes commands and options at TAB
+  man         print the manual pages
 
 'ole COMMAND --help' explains a command; 'ole --version' prints the version.
 """
 
-BUILT_WITHOUT_TRAINING = ("score", "analyze", "verify", "tsne", "info", "completion", "man")  # commands
+BUILT_WITHOUT_TRAINING = ("score", "analyze", "verify", "align", "tsne", "info", "completion", "man")  # commands
 
 SCORE_HELP = """\
   $ ole score features.npy labels.npy --grad gradient.npy
 
 ole score FEATURES.npy LABELS.npy [options]
 
-Prints the OLE loss: the nuclear norms of the classes, summed, less the nuclear
+Prints the OLE loss: the sum of the classes' nuclear norms minus the nuclear
 norm of all rows. It is 0 when the classes are orthogonal to each other.
 
   FEATURES.npy                 [rows, dimensions], as .npy, .npz or .csv
@@ -257,8 +269,8 @@ norm of all rows. It is 0 when the classes are orthogonal to each other.
 
 Options:
   --grad G.npy                 write the gradient
-  --delta-floor X              floor under each class's nuclear norm (default 1)
-  --delta-abs X                singular values up to X count as zero
+  --delta-floor X              minimum of each class's nuclear norm (default 1)
+  --delta-abs X                treat singular values up to X as zero
                                (default 1e-06)
   --delta-rel X                the same, relative to the largest one (default
                                auto: 64 epsilon)
@@ -317,7 +329,7 @@ def check_program(ole, trains):
     if not trains:
         listed = [line for line in USAGE.splitlines(keepends=True)
                   if not line.startswith("  ") or line.split()[0] in BUILT_WITHOUT_TRAINING]
-        usage = "".join(listed[2:])  # the first two are examples of training
+        usage = "".join(listed[2:]).replace("Training:\n\nModels:\n\n", "")  # starts with examples of training
     check(ole, "", usage)
     check(ole, "--help", usage)
     check(ole, "help", usage)
@@ -407,8 +419,8 @@ def check_score(ole):
     check(ole, "score F.npy L-one.npy --delta-floor 0", TEXT[:TEXT.index("\nclasses that")]
           .replace("0.625 ", "0     ").replace("2            sum", "0.75         sum")
           .replace("max(1", "max(0").replace("classes          2", "classes          1")
-          .replace("class  1            effective rank 1.00",
-                   "class  2            effective rank 1.89"))
+          .replace("class   1            effective rank 1.00",
+                   "class   2            effective rank 1.89"))
     check_json(ole, "score F-int.npy L.npy --json --dtype float32",
                JSON.replace("0.625", "0").replace('norm": 0.75', 'norm": 2')
                .replace('norm": 0.25', 'norm": 1').replace('norm": 0.5', 'norm": 1'))
@@ -425,7 +437,7 @@ def check_gradient(ole, work):
                    all(abs(a - b) < 1e-6 for a, b in zip(values, expected)))
     (work / "G.npy").write_text("old")
     check(ole, "score F-nan.npy L.npy --grad G.npy", code=1,
-          err="ole score: F-nan.npy: features: row 1 holds NaN or Inf: look at what produced it\n")
+          err="ole score: F-nan.npy: features: row 1 holds NaN or Inf; check what produced it\n")
     check_that("the old gradient stays after an error", (work / "G.npy").read_text() == "old")
     for target, reason in (("nowhere/G.npy", "No such file or directory"),
                            ("dir", "Is a directory"), ("F.npy/G.npy", "Not a directory")):
@@ -447,29 +459,29 @@ def check_bad_files(ole):
     def bad(args, message):
         check(ole, f"score {args}", err=f"ole score: {message}\n", code=1)
 
-    one_field = "structured arrays are not read: save one field, as a['field']"
+    one_field = "structured arrays are not supported; save one field, as a['field']"
     files = {
         "missing.npy": "cannot open: No such file or directory",
         "dir": "cannot open: Is a directory",
-        "/dev/null": "not a regular file and cannot be mapped: copy it to a file first",
+        "/dev/null": "not a regular file; copy it to one first",
         "empty.npy": f"the file is empty: {AGAIN}",
-        "text.npy": f"not a .npy file, its first bytes are not \\x93NUMPY: {AGAIN}",
-        "magic.npy": "cut off after 4 bytes, inside the header: copy it again",
-        "version.npy": f".npy version 9 at byte 6 is not known (1 to 3 are): {AGAIN}",
-        "cut-header.npy": "the header is said to have 118 bytes, the file has 40 in all: it is cut "
-                          "off or damaged, copy it again",
+        "text.npy": f"not a .npy file, as its first bytes are not \\x93NUMPY: {AGAIN}",
+        "magic.npy": "truncated after 4 bytes, inside the header; copy it again",
+        "version.npy": f"unknown .npy version 9 at byte 6 (known: 1 to 3): {AGAIN}",
+        "cut-header.npy": "the header should have 118 bytes, but the whole file has 40: truncated "
+                          "or damaged; copy it again",
         "cut-data.npy": "3 bytes short: header says (2, 3) float32, 24 bytes, and 21 follow it; "
                         "copy or save it again",
         "trailing.npy": "2 bytes too many: header says (2, 3) float32, 24 bytes, and 26 follow it; "
                         + AGAIN,
-        "huge-header.npy": "the header is said to have 4294967295 bytes, the file has 27 in all: "
-                           "it is cut off or damaged, copy it again",
-        "object.npy": "header, byte 20: dtype '|O': object arrays are not read: save features with "
+        "huge-header.npy": "the header should have 4294967295 bytes, but the whole file has 27: "
+                           "truncated or damaged; copy it again",
+        "object.npy": "header, byte 20: dtype '|O': object arrays are not supported; save features with "
                       ".astype('float32'), labels with .astype(str) or as integers",
         "structured.npy": f"header, byte 20: {one_field}",
-        "complex.npy": "header, byte 20: dtype '<c8': complex numbers are not read: save the real "
-                       "and imaginary parts apart",
-        "string.npy": "header, byte 20: dtype '<U1': strings are not read: save integers, as from "
+        "complex.npy": "header, byte 20: dtype '<c8': complex numbers are not supported; save the real "
+                       "and imaginary parts separately",
+        "string.npy": "header, byte 20: dtype '<U1': strings are not supported; save integers, as from "
                       "numpy.unique(x, return_inverse=True)",
         "negative.npy": f"header, byte 64: a dimension is negative: {DAMAGED}",
         "overflow.npy": f"shape (4294967296, 4294967296) is larger than any file: {DAMAGED}",
@@ -480,26 +492,26 @@ def check_bad_files(ole):
         if name != "string.npy":  # labels may be strings
             bad(f"F.npy {name} --json", f"{name}: {message}")
 
-    two_d = "features must be 2-D (rows, dimensions), this is"
-    first = "features come first, then labels"
-    bad("F-flat.npy L.npy", f"F-flat.npy: {two_d} (6,); {first}")
-    bad("F-cube.npy L.npy", f"F-cube.npy: {two_d} (2, 3, 1); {first}")
-    bad("L.npy F.npy", f"L.npy: {two_d} (2,); {first}")
-    bad("F-none.npy L.npy", "F-none.npy: there are no features, the shape is (0, 3)")
+    two_d = "features have shape"
+    first = ", not (rows, dimensions); name the features first, then the labels"
+    bad("F-flat.npy L.npy", f"F-flat.npy: {two_d} (6,){first}")
+    bad("F-cube.npy L.npy", f"F-cube.npy: {two_d} (2, 3, 1){first}")
+    bad("L.npy F.npy", f"L.npy: {two_d} (2,){first}")
+    bad("F-none.npy L.npy", "F-none.npy: no features: the shape is (0, 3)")
     bad("F-int.npy L.npy",
         "F-int.npy: features are int32; convert them with --dtype float32 or float64")
     bad("F-wide.npy L.npy --dtype float32",
-        "F-wide.npy: element 4 is 1e+300, over the largest float32: scale the values, or read them as float64")
-    bad("F-nan.npy L.npy", "F-nan.npy: features: row 1 holds NaN or Inf: look at what produced it")
+        "F-wide.npy: element 4 is 1e+300, too large for float32; scale the values, or read them as float64")
+    bad("F-nan.npy L.npy", "F-nan.npy: features: row 1 holds NaN or Inf; check what produced it")
     bad("F-inf.npy L.npy --json",
-        "F-inf.npy: features: row 1 holds NaN or Inf: look at what produced it")
+        "F-inf.npy: features: row 1 holds NaN or Inf; check what produced it")
     bad("F.npy L-three.npy", "F.npy has 2 rows and L-three.npy has 3 labels; they must match")
-    bad("F.npy L-float.npy", "L-float.npy: labels are float32, integers are needed; save them with "
+    bad("F.npy L-float.npy", "L-float.npy: labels are float32, not integers; save them with "
         ".astype('int64')")
     bad("F.npy L-table.npy",
-        "L-table.npy: labels must be (N,) or (N, 1), this is (2, 2); one label per row")
-    bad("F.npy L-large.npy", "L-large.npy: element 1 is 9223372036854775808, over the largest "
-        "int64: renumber the values")
+        "L-table.npy: labels have shape (2, 2), not (N,) or (N, 1); save one label per row")
+    bad("F.npy L-large.npy", "L-large.npy: element 1 is 9223372036854775808, too large for "
+        "int64; renumber the values")
     bad("F.npy L-negative.npy",
         "L-negative.npy: every label is negative, so every row is ignored")
 
@@ -525,6 +537,9 @@ def check_demo(ole, work):
                "angle between classes, deg" in first.stdout)
     check_that("ole demo again",
                ole.run(*SHORT_DEMO.split(), "--out", "demo").stdout == first.stdout)
+    axes = [re.findall(r'text-anchor="end">([^<]*)<', (work / f"demo/angles-{loss}.svg").read_text())
+            for loss in ("softmax", "ole")]
+    check_that(f"histograms that are compared have the same axis: {axes}", axes[0] == axes[1])
     job = subprocess.Popen([ole.path, *SHORT_DEMO.split(), "--out", "new/stopped"], cwd=work, env=ole.environment,
                            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while job.poll() is None and not (work / "new/stopped/tune/results.json").exists():
@@ -553,10 +568,16 @@ def check_demo(ole, work):
                (work / "demo/few.svg").read_text().startswith("<svg"))
     check_that("OLE alone has no classifier", toy["ole"]["test_error"] is None and
                toy["ole"]["knn1_error"] < 60)
+    toy = read_json(ole, *SHORT_DEMO.replace("--seeds 1", "--seeds 3").split(), "--out", "new/stopped", "--json")["toy"]
+    with open(work / "new/stopped/toy/results.csv", encoding="utf-8") as rows:
+        runs = [row for row in csv.DictReader(rows) if row["lambda"] == "1"]
+    best = min(runs, key=lambda row: float(row["validation_error"]))
+    check_that(f"the toy's best run is shown: {toy['ole']}, {runs}", len(runs) == 6 and
+               abs(toy["ole"]["knn1_error"] - float(best["knn1_error"])) < 1e-9)
     for name in ("F-softmax", "F-ole"):
         scored = read_json(ole, "score", f"demo/{name}.npy", "demo/L.npy", "--json")
         check_that(f"score of the demo's {name}", (scored["n"], scored["d"]) == (539, 64))
-    check(ole, "demo --out F.npy", err="ole demo: F.npy/tune: cannot make the folder: "
+    check(ole, "demo --out F.npy", err="ole demo: F.npy/tune: cannot create the folder: "
           "Not a directory\n", code=1)
     check_that("the demo's labels", npyfile.read(work / "demo/L.npy")[:2] == ("<i4", (539,)))
     check_that("the toy's features",

@@ -35,11 +35,30 @@ def check_help(ole):
         check_that(f"ole help {command}", ole.run("help", *command.split()).stdout == text)
         for line in lines:
             check_that(f"ole {command} --help fits 80 columns: {line}", len(line) <= 80)
+            check_that(f"ole {command} --help: no space before a comma: {line}", not re.search(r"\) [,;.)]", line))
         options = [i for i, line in enumerate(lines) if re.match("  (-[a-z], )?--", line)]
         headings = [i for i, line in enumerate(lines) if re.fullmatch(r"[A-Z][\w ]*:", line) and not lines[i - 1]]
         check_that(f"ole {command} --help: options under headings", headings and headings[0] == options[0] - 1 and
                    len(options) <= 12 * len(headings))
         check_that(f"ole {command} --help: one empty line at most", "\n\n\n" not in text)
+
+
+def check_documents(ole):
+    """Commands in README and docs, in blocks and in backticks, name commands and options that there are."""
+    options = {command: set(re.findall(r"--(?:\[no-\])?([\w-]+)", ole.run(*command.split(), "--help").stdout))
+               for command in all_commands(ole)}
+    found = 0
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        for line in re.findall(r"(?:^(?:    |\$ )?|`|\| |; |n \d+ )(?:build/)?ole ([a-z][^`\n|;#]*)", text, re.M):
+            words = line.split()
+            command = " ".join(words[:2]) if words[0] == "data" else words[0]
+            flags = {word[2:].split("=")[0].removeprefix("no-") for word in words[1:] if re.match("--[a-z]", word)}
+            if command in options:
+                found += 1
+                unknown = {flag for flag in flags if flag not in options[command] and "no-" + flag not in options[command]}
+                check_that(f"{path.name}: ole {line}: {unknown}", not unknown)
+    check_that(f"{found} commands in the documents", found > 100)
 
 
 # ---- Manual pages -------------------------------------------------------------------------------
@@ -66,8 +85,8 @@ def check_pages(ole, work):
         shown = set(re.findall(r"^(?:\\fB|\.B )(?:\\-\w, )?\\-\\-(?:\[no\\-\])?(\S+?)(?:\\fI| \\fI|$)", page, re.M))
         shown = {flag.replace("\\-", "-") for flag in shown} - {"version"}
         check_that(f"options of {name}: {sorted(flags ^ shown)}", (flags or {"help"}) == shown)
-        headings = [name for name in re.findall(r"\n\n([A-Z][\w ]*):\n", help_text) if name != "Options"]
-        check_that(f"groups of {name}", re.findall(r"^\.SS (.*)", page, re.M) == headings)
+        headings = [name for name in re.findall(r"\n\n([A-Z][\w -]*):\n", help_text) if name != "Options"]
+        check_that(f"groups of {name}", [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.*)", page, re.M)] == headings)
         lint(path)
     check(ole, "man trane", code=2, err="ole man: trane: no such command; 'ole --help' lists them\n")
     check(ole, "man data put", code=2, err="ole man: data put: no such command; 'ole --help' lists them\n")
@@ -180,7 +199,7 @@ TYPED = (("scor\tF-1\tL-\t", "<score><F-1.npy><L-1.npy>"),
          ("verify my\\ fi\t", "<verify><my file.npy>"))
 TYPED_TRAINING = (("train fash\t", "<train><fashion-mnist>"),
                   ("train fold\tph\tca\t", "<train><folder:photos/cats/?>"),
-                  ("train digits --net resn\t--los\tole", "<train><digits><--net><resnet110><--loss><ole>"),
+                  ("train digits --net preres\t--los\tole", "<train><digits><--net><preresnet110><--loss><ole>"),
                   ("train digits --loss=softmax+\t", "<train><digits><--loss=softmax+ole>"),
                   ("data g\tstl\t", "<data><get><stl10>"))
 
@@ -219,6 +238,8 @@ def check_all(ole, work):
         (work / name).write_text("")
     (work / "photos/cats").mkdir(parents=True)
     check_help(ole)
+    if trains:
+        check_documents(ole)
     check_pages(ole, work)
     check_offers(ole, work, trains)
     scripts = {"bash": "ole.bash", "zsh": "_ole", "fish": "ole.fish"}

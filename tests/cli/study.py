@@ -52,36 +52,36 @@ def check_usage(ole, work):
     def wrong(args, message):
         check(ole, args, err=f"ole {args.split()[0]}: {message}\n", code=2)
 
-    wrong("tune --resume --out nowhere", "nowhere: there is no study to resume")
+    wrong("tune --resume --out nowhere", "nowhere: no study to resume")
     wrong("tune", f"DATA is missing: a data set, such as digits or folder:photos; {SEE}")
     wrong("tune digits", f"--out is missing: the folder of the study, such as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
     net = "digits --net C4 --out never "
-    numbers = "is not expected here; give at most 1000 comma-separated numbers"
-    wrong(f"tune {net}--lambdas 0,x", f"--lambdas 0,x: 'x' {numbers}")
-    wrong(f"tune {net}--lambdas 0,,1", f"--lambdas 0,,1: '' {numbers}")
-    wrong(f"tune {net}--lambdas 0,-1", f"--lambdas 0,-1: '-1' {numbers}")
-    wrong(f"sweep {net}--samples 5,2.5", f"--samples 5,2.5: '2.5' {numbers}")
+    numbers = "use up to 1000 comma-separated numbers"
+    wrong(f"tune {net}--lambdas 0,x", f"--lambdas 0,x: unexpected 'x'; {numbers}")
+    wrong(f"tune {net}--lambdas 0,,1", f"--lambdas 0,,1: unexpected ''; {numbers}")
+    wrong(f"tune {net}--lambdas 0,-1", f"--lambdas 0,-1: unexpected '-1'; {numbers}")
+    wrong(f"sweep {net}--samples 5,2.5", f"--samples 5,2.5: unexpected '2.5'; {numbers}")
     wrong(f"tune {net}--lambdas 0,1/4,0.25", "lambdas: 0.25 is given twice")
     wrong(f"tune {net}--lambdas 0",
-          "lambdas: there is nothing to choose from: give at least two, as 0,0.25")
-    wrong(f"tune {net}--loss softmax", "loss softmax has no lambda: omit it; 0 among the "
+          "lambdas: a choice needs at least two, such as 0,0.25")
+    wrong(f"tune {net}--loss softmax", "loss softmax has no lambda; omit it: 0 among the "
           "lambdas is softmax alone")
     wrong(f"tune {net}--loss ole --lambdas 0,1",
-          "lambdas: with loss ole, 0 leaves nothing to learn from: give others")
+          "lambdas: with loss ole, 0 leaves nothing to learn from; use others")
     wrong(f"sweep {net}--samples 0,5", "samples 0: expected numbers from 1 to 1000000000")
     wrong(f"sweep {net}--samples 5,5", "samples: 5 is given twice")
     wrong(f"sweep {net}--samples 5,100000", "digits: class 0 '0' has 125 training samples, not the "
-          "100000 asked for: ask for fewer, or leave the class out")
+          "requested 100000; request fewer, or exclude the class")
     for share in ("0", "0%"):
         wrong(f"tune {net}--val-split {share}", f"--val-split '{share}': expected a share above 0 "
               "and below 1, such as 10% or 0.1")
     wrong(f"sweep {net}--epochs 0", "--epochs '0': expected a whole number from 1 to 1000000000")
     wrong(f"tune {net}--jobs 0", "--jobs '0': expected a whole number from 1 to 1024")
     wrong("tune digits --net Q --out never", "net: column 1: 'Q' is not a token; known tokens: C, CO, MP, AP, "
-          "FC, FCD, R, PR, D, CR, BN, ReLU")
+          "FC, FCD, R, PR, B, PB, D, CR, BN, ReLU, ID")
     check(ole, "tune --resume --out nowhere --net C4 digits", code=1,
-          err="ole tune: nowhere: there is no study to resume\n")
+          err="ole tune: nowhere: no study to resume\n")
     check_that("nothing was made", not (work / "never").exists())
 
 
@@ -101,7 +101,7 @@ def check_tune(ole, work):
     lines = done.stdout.splitlines()
     check_that("ole tune", done.returncode == 0 and lines[0].startswith("lambda       validation") and
                lines[-1] == "report             tune/report.html")
-    check_that("a line a run", done.stderr.count("\nrun ") in (7, 9) and  # 0 may be the choice
+    check_that("one line per run", done.stderr.count("\nrun ") in (7, 9) and  # 0 may be the choice
                done.stderr.startswith("run 1/10  lambda-0/seed-0  validation "))
     files = {p.name for p in (work / "tune").iterdir() if p.is_file()}
     check_that("the files", {"config.yaml", "curve.svg", "report.html", "results.csv",
@@ -201,7 +201,7 @@ def check_no_validation(ole, work):
     done = ole.run(*"tune npy:few-x.npy,few-y.npy --net FC4 --epochs 1 --seeds 1 --lambdas 0,1 --threads 1 "
                    "--out few".split())
     check_that(f"nothing to choose by: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
-        "ole tune: there are no validation samples to choose lambda by: every class has too few for val_split 0.1; "
+        "ole tune: no validation samples to choose lambda with: every class has too few for val_split 0.1; "
         "raise it, or add samples\n"))
 
 
@@ -228,8 +228,8 @@ def check_interrupt(ole, work):
     whole = ole.run(*args.split(), "--out", "whole")
     check_that("a whole study", whole.returncode == 0)
     process = start(ole, work, f"{args} --out stopped", 2)
-    check(ole, f"{args} --out stopped", code=1, err="ole tune: stopped: another process is at work in "
-          "this folder: wait for it, or name another\n")
+    check(ole, f"{args} --out stopped", code=1, err="ole tune: stopped: another process is working in this "
+          "folder; wait for it to finish, or choose another folder\n")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     check_that("Ctrl-C", process.returncode == 130 and not out and
@@ -320,19 +320,19 @@ def check_fewer(ole, work):
 def check_changes(ole, work):
     go_on = "resume with the same, or choose another folder"
     small = TUNE.split()[2:]
-    for args, message in (("--epochs 3", f"the study has epochs '2', not '3': {go_on}"),
-                          ("--lr 0.2", f"the study has lr '0.1', not '0.2': {go_on}"),
-                          ("--val-split 20%", f"the study has val_split '0.1', not '0.2': {go_on}")):
+    for args, message in (("--epochs 3", f"the study has epochs '2', not '3'; {go_on}"),
+                          ("--lr 0.2", f"the study has lr '0.1', not '0.2'; {go_on}"),
+                          ("--val-split 20%", f"the study has val_split '0.1', not '0.2'; {go_on}")):
         check(ole, f"tune digits {' '.join(small)} --out tune {args}", code=2,
               err=f"ole tune: tune: {message}\n")
-    check(ole, f"{SWEEP} --out tune", code=2, err="ole sweep: tune: this is a folder of 'ole tune', "
-          "not of 'ole sweep': choose another\n")
-    check(ole, f"{TUNE} --out single-0", code=2, err="ole tune: single-0: has a run of "
-          "'ole train' in it: choose another folder\n")
+    check(ole, f"{SWEEP} --out tune", code=2, err="ole sweep: tune: a folder of 'ole tune', not "
+          "of 'ole sweep'; choose another\n")
+    check(ole, f"{TUNE} --out single-0", code=2, err="ole tune: single-0: already holds "
+          "a run of 'ole train'; choose another folder\n")
     config = (work / "tune/config.yaml").read_text()
     for args in ("--resume", "digits --net C4", "--resume --seeds 1"):
-        check(ole, f"train {args} --out tune", code=2, err="ole train: tune: this is a folder of 'ole tune', "
-              "'ole sweep' or 'ole reproduce': name another\n")
+        check(ole, f"train {args} --out tune", code=2, err="ole train: tune: a folder of 'ole tune', 'ole "
+              "sweep' or 'ole reproduce'; choose another folder\n")
     check_that("it stays as it was", (work / "tune/config.yaml").read_text() == config and
                not (work / "tune/last.safetensors").exists())
     before = stamps(work / "tune")
@@ -343,10 +343,10 @@ def check_changes(ole, work):
                all(after[one] == stamp for one, stamp in before.items()))
     ole.run("train", "--resume", "--out", "tune/lambda-1/seed-0", "--epochs", "3")
     check(ole, "tune --resume --out tune", code=2, err="ole tune: tune/lambda-1/seed-0: the run has "
-          "epochs '3', not '2': remove the folder to train it again\n")
+          "epochs '3', not '2'; remove the folder to train it again\n")
     (work / "tune/study.json").write_text("{")
-    check(ole, f"{TUNE} --out tune", code=1, err="ole tune: tune/study.json: damaged or of another "
-          "program: choose another folder for a new study\n")
+    check(ole, f"{TUNE} --out tune", code=1, err="ole tune: tune/study.json: damaged, or from "
+          "another program; choose another folder for a new study\n")
 
 
 def check_divergence(ole, work):
@@ -362,7 +362,7 @@ def check_divergence(ole, work):
                again.stdout == done.stdout)
     every = ole.run("tune", *args.split(), "none", "--lambdas", "0,1/4", "--lr", "1e30")
     check_that("all diverge", every.returncode == 1 and every.stderr.endswith(
-        "ole tune: runs with every lambda diverged: lower lr, and start in another folder\n"))
+        "ole tune: runs with every lambda diverged; lower lr, and start in another folder\n"))
 
 
 def check_all(ole, work):

@@ -79,7 +79,7 @@ def check_errors(ole, work):
     (work / "file").write_text("")
     code, out, err = ole.launch(3, f"{SWEEP} --out file/inside")
     check_that(f"one rank's error is everyone's: {err}",
-               code != 0 and err.count("file/inside: cannot make the folder") == 1)
+               code != 0 and err.count("file/inside: cannot create the folder") == 1)
 
 
 def check_interrupt(ole, work):
@@ -95,7 +95,7 @@ def check_interrupt(ole, work):
         os.kill(rank, signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     check_that(f"stopped: {process.returncode} {err}", process.returncode == 130 and
-               err.count("runs finished, and saved; to resume: ole sweep --resume --out long-3\n") == 1)
+               err.count("runs finished and saved; to resume: ole sweep --resume --out long-3\n") == 1)
     process = ole.start(2, f"{LONG} --out long-3")
     before = begun()
     check_that("going on", wait_for(lambda: begun() > before or process.poll() is not None))

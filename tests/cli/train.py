@@ -33,7 +33,7 @@ def check_usage(ole):
         check(ole, "train " + args, err=f"ole train: {message}\n", code=2)
 
     wrong("", f"DATA is missing: a data set, such as digits or folder:photos; {SEE}")
-    wrong("--resume --out nowhere", "nowhere: there is no run to resume")
+    wrong("--resume --out nowhere", "nowhere: no run to resume")
     wrong("digits --resume", f"--out is missing: the folder to resume, such as runs/first; {SEE}")
     wrong("digits mnist", f"unexpected argument 'mnist'; {SEE}")
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
@@ -47,7 +47,7 @@ def check_usage(ole):
     wrong("digits --delta-floor -1", "--delta-floor '-1': expected a number of at least 0")
     wrong("digits --delta-rel -1", "--delta-rel '-1': expected auto or a number of at least 0")
     wrong("digits --momentum 2", "--momentum '2': expected a number from 0 to 1")
-    wrong("digits --opt sdg", "--opt 'sdg': expected one of sgd, adam")
+    wrong("digits --opt sdg", "--opt 'sdg': expected one of sgd, adam, adamw")
     wrong("digits --loss both", "--loss 'both': expected one of softmax, ole, softmax+ole")
     wrong("digits --val-split 100%",
           "--val-split '100%': expected a share below 1, such as 10% or 0.1")
@@ -59,12 +59,13 @@ def check_usage(ole):
     wrong(net + "--milestones 75%,50%", "milestones '75%,50%': expected rising epochs or shares such as 81,122 or "
           "50%,75%, cosine or none")
     wrong(net + "--augment flop",
-          "augment 'flop': expected crop:PIXELS with 1 to 1024 pixels, flip, or both separated by a comma")
+          "augment 'flop': expected crop:PIXELS, resized-crop:SHARE, flip, rotate:DEGREES, jitter:X, "
+          "erase:P, cutout:PIXELS, or some of them separated by commas")
     wrong(net + "--sampler 3x4",
-          "sampler '3x4': expected balanced:CxK, C classes with K samples each")
+          "sampler '3x4': expected balanced, or balanced:CxK, C classes with K samples each")
     wrong(net + "--ole-at 0", "ole_at '0': expected different tokens from 1 on, with weights where they differ "
           "from lambda, such as 3:0.1,5")
-    wrong(net + "--normalize x", "normalize 'x': expected auto, none, half, cifar, or means and deviations such as "
+    wrong(net + "--normalize x", "normalize 'x': expected auto, none, half, cifar, imagenet, or means and deviations such as "
           "0.5,0.5,0.5/0.2,0.2,0.2")
 
 
@@ -86,16 +87,15 @@ def check_refused(ole, work):
 
 def check_failures(ole):
     check(ole, "train digits --net C4 --out /proc/x", code=1,
-          err="ole train: /proc/x: cannot make the folder: No such file or directory\n")
+          err="ole train: /proc/x: cannot create the folder: No such file or directory\n")
     check(ole, "train digits --net C4 --out r --device tpu", code=2,
-          err="ole train: device tpu: give auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is there\n")
+          err="ole train: device tpu: choose auto, cpu, cuda, cuda:N or ref; 'ole info' shows what is available\n")
     check(ole, "train --resume --out nowhere --net C4 digits", code=1,
-          err="ole train: nowhere: there is no such run to resume\n")
+          err="ole train: nowhere: no run to resume\n")
     large = ole.run("train", "digits", "--net", "FC65536(x1000)", "--out", "large")
     check_that(f"a net larger than memory: {large.stderr}", large.returncode == 1 and re.fullmatch(
-        r"ole train: the weights, with gradients and the optimiser's state: 6.39e\+04 GiB of memory "
-        r"needed, [\d.e+]+ GiB left: use a smaller net; "
-        r"OLE_MEMORY_CHECK=off tries it all the same\n", large.stderr))
+        r"ole train: the weights, with gradients and the optimiser's state: needs 6.39e\+04 GiB of "
+        r"memory, [\d.e+]+ GiB are free: use a smaller net; OLE_MEMORY_CHECK=off tries it anyway\n", large.stderr))
     run_nan = ole.run(*SMALL.split(), "--lr", "1e30", "--epochs", "2", "--out", "nan")
     check_that("a diverging run", run_nan.returncode == 1 and
                "NaN or Inf, from layer " in run_nan.stderr and "lower --lr" in run_nan.stderr)
@@ -109,12 +109,12 @@ def check_recipes(ole, work):
 
     recipe("epochs: 3\nbatch_sise: 4\n", "2: unknown option batch_sise; did you mean batch_size?")
     recipe("epochs: x\n", "1: epochs 'x': expected a whole number from 0 to 1000000000")
-    recipe("- epochs\n", "1: a recipe is one map, as 'epochs: 20'")
-    recipe("lr: 1\nlr: 2\n", "2: this key was given before")
+    recipe("- epochs\n", "1: a recipe is a map, such as 'epochs: 20'")
+    recipe("lr: 1\nlr: 2\n", "2: this key appears twice")
     check(ole, "train digits -c no.yaml", code=2,
           err="ole train: no.yaml: cannot read: No such file or directory\n")
     check(ole, "train digits -c /dev/null", code=2, err="ole train: /dev/null: cannot read: a pipe or "
-          "a device: copy it to a file first\n")
+          "a device; copy it to a file first\n")
     check_that("nothing was made", not (work / "never").exists())
     (work / "r.yaml").write_text("data: digits\nnet: C4-MP-FC8\nsamples_per_class: 12\n"
                                  "batch-size: 32\nthreads: 1\nepochs: 9\nmilestones: [1, 2]\n")
@@ -134,9 +134,10 @@ def check_output(ole, work):
     done = ole.run(*SMALL.split(), "--epochs", "2", "--out", "runs/a")
     lines = done.stdout.splitlines()
     check_that("the result", [line[:19] for line in lines] ==
-               ["test error         ", "1-NN error         ", "run folder         ",
+               ["test error         ", "1-NN error         ", "unknown            ",
+                "                   ", "run folder         ",
                 "report             ", "what next          ", "                   "])
-    check_that("a line an epoch", [line.split("  ")[0] for line in done.stderr.splitlines()] ==
+    check_that("one line per epoch", [line.split("  ")[0] for line in done.stderr.splitlines()] ==
                ["epoch 1/2", "epoch 2/2"])
     check_that("the files", sorted(p.name for p in (work / "runs/a").iterdir()) ==
                ["best.safetensors", "config.yaml", "last.safetensors", "metrics.jsonl",
@@ -147,8 +148,8 @@ def check_output(ole, work):
     said = json.loads((work / "runs/a/metrics.jsonl").read_text().splitlines()[-1])
     check_that("where and when it ended", said["device"] in ("cpu", "cuda") and
                abs(calendar.timegm(time.strptime(said["date"], "%Y-%m-%dT%H:%M:%SZ")) - time.time()) < 600)
-    check(ole, f"{SMALL} --out runs/a", code=2, err="ole train: runs/a: there is a run already: go "
-          "on with it by --resume, or name another folder\n")
+    check(ole, f"{SMALL} --out runs/a", code=2, err="ole train: runs/a: already holds a run; "
+          "continue it with --resume, or choose another folder\n")
     result = read_json(ole, *SMALL.split(), "--epochs", "1", "--seeds", "2", "--out", "b", "--json")
     check_that("--seeds", result.get("runs") == 2 and result["test_error_std"] is not None and
                (work / "b/seed-1/best.safetensors").exists())
@@ -211,10 +212,10 @@ def check_followed(ole, work):
     said.close()
     epochs = [int(re.search(r"(\d+) of 1000000 epochs", page).group(1)) for page in pages if page]
     check_that(f"pages that follow the run: {epochs}", len(epochs) == 2 and 0 < epochs[0] < epochs[1] and all(
-        refreshes(page) and "Training continues" in page and ">Learning curves</h2>" in page and
+        refreshes(page) and "Training is under way" in page and ">Learning curves</h2>" in page and
         "of 0 samples" not in page for page in pages))
     page = path.read_text()
-    check_that("at the end no more", not refreshes(page) and "Training continues" not in page)
+    check_that("at the end no more", not refreshes(page) and "Training is under way" not in page)
     lines = metrics(work / "followed")[:19]
     ole.run(*SMALL.split(), "--epochs", "20", "--milestones", "none", "--no-report", "--out", "alone")
     check_that("a page that follows changes nothing", metrics(work / "alone")[:19] == lines)
@@ -227,7 +228,7 @@ def check_interrupts(ole, work):
         epochs = len(metrics(folder)) + 2
         check(ole, f"train --resume --out stopped --milestones none --epochs {epochs}", code=2,
               err="ole train: stopped/last.safetensors: the run has milestones '50%,75%', not "
-                  "'none': resume with the same, or start a new run\n")
+                  "'none'; resume with the same, or start a new run\n")
         resumed = read_json(ole, "train", "--resume", "--out", "stopped", "--epochs", str(epochs),
                             "--json")
         check_that("resumed", resumed.get("epochs") == epochs and
@@ -245,8 +246,8 @@ def check_two(ole, work):
                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         first.stderr.readline()
         for second in (f"train --resume --out two-{seeds}", command):
-            check(ole, second, code=1, err=f"ole train: two-{seeds}: another process is at work in "
-                  "this folder: wait for it, or name another\n")
+            check(ole, second, code=1, err=f"ole train: two-{seeds}: another process is working in this "
+                  "folder; wait for it to finish, or choose another folder\n")
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=120)
         lines = metrics(work / ("two-1" if seeds == "1" else "two-2/seed-0"))
@@ -260,18 +261,18 @@ def check_other_folders(ole, work):
     ole.run(*one.split(), "--out", "single")
     ole.run(*one.split(), "--seeds", "2", "--out", "several")
     before = {name: (work / name / "config.yaml").read_text() for name in ("single", "several")}
-    check(ole, "train --resume --out single --seeds 2", code=2, err="ole train: single: there is one run in it, "
-          "not one for each seed: leave --seeds out, or name another folder\n")
-    check(ole, "train --resume --out several --seeds 1", code=2, err="ole train: several: there are runs of "
-          "several seeds in it: go on with as many --seeds, or in the folder of one of them\n")
+    check(ole, "train --resume --out single --seeds 2", code=2, err="ole train: single: holds one run, not "
+          "one per seed; omit --seeds, or choose another folder\n")
+    check(ole, "train --resume --out several --seeds 1", code=2, err="ole train: several: holds runs of "
+          "several seeds; resume with the same --seeds, or in the folder of one of them\n")
     check_that("both stay as they were", not (work / "single/seed-0").exists() and before == {
         name: (work / name / "config.yaml").read_text() for name in before})
     for flags, option in (("--lr 0.5", "lr '0.1', not '0.5'"), ("--seed 5", "seed '0', not '5'")):
         check(ole, f"train --resume --out several {flags}", code=2, err="ole train: several/config.yaml: the run has "
-              f"{option}: resume with the same, or start a new run\n")
+              f"{option}; resume with the same, or start a new run\n")
     check_that("a refused recipe is not kept", before["several"] == (work / "several/config.yaml").read_text() and
                not (work / "several/seed-5").exists())
-    check(ole, f"{one} --resume --seeds 2 --out nowhere", code=1, err="ole train: nowhere: there are no such runs to "
+    check(ole, f"{one} --resume --seeds 2 --out nowhere", code=1, err="ole train: nowhere: no runs to "
           "resume\n")
     check_that("nothing was made", not (work / "nowhere").exists())
     more = ole.run("train", "--resume", "--out", "several", "--seeds", "3")
@@ -297,12 +298,15 @@ def check_recipe_resumes(ole, work):
 
 
 def check_idle(ole, work):
-    idle = ole.run(*SMALL.split(), *"--epochs 1 --loss softmax --lambda 5 --ole-at 2 --opt adam --momentum 0.5 --gamma 0.5 "
+    idle = ole.run(*SMALL.split(), *"--epochs 1 --loss softmax --lambda 5 --ole-at 2 --opt adamw --momentum 0.5 --gamma 0.5 "
                    "--milestones cosine --sampler balanced:2x4 --batch-size 7 --no-report --out idle".split())
-    for flag, beside in (("lambda", "--loss softmax"), ("ole-at", "--loss softmax"), ("momentum", "--opt adam"),
+    for flag, beside in (("lambda", "--loss softmax"), ("ole-at", "--loss softmax"), ("momentum", "--opt adamw"),
                          ("gamma", "--milestones cosine"), ("batch-size", "--sampler balanced:2x4")):
         check_that(f"--{flag} has no effect, and a warning says so", idle.returncode == 0 and
                    f"ole train: warning: --{flag} has no effect with {beside}\n" in idle.stderr)
+    sized = ole.run(*SMALL.split(), *"--epochs 1 --sampler balanced --batch-size 30 --no-report --out sized".split())
+    check_that(f"--batch-size sizes --sampler balanced: {sized.stderr}", sized.returncode == 0 and
+               "no effect" not in sized.stderr)
 
 
 def check_end_stays(ole, work):
@@ -332,7 +336,7 @@ def check_resume(ole, work):
                "resuming from previous.safetensors" in again.stderr and (work / "short/last.safetensors").exists())
     (work / "short/metrics.jsonl").write_text("")
     check(ole, "train --resume --out short --epochs 6", code=1, err="ole train: short/metrics.jsonl: "
-          "shorter than the checkpoint says: it was changed since; put it back, or start another run\n")
+          "shorter than when the checkpoint was saved: it has been changed since; restore it, or start another run\n")
 
 
 def check_extended(ole, work):
@@ -372,13 +376,15 @@ def check_headline(ole, work):
                result["best_validation_error"] and abs(result["last_test_error"] - epochs[-1]["test_error"]) < 1e-6)
     check_that("eval", read_json(ole, *"eval headline digits --json".split())["error"] == error)
     check_that("report", read_json(ole, *"report headline --no-tsne --json".split())["runs"][0]["test_error"] == error)
+    check_that("the page", f'>test error</dt><dd class="value">{error:.2f} %</dd>' in
+               (work / "headline/report.html").read_text())
     again = ole.run(*"train --resume --out headline --no-report".split()).stdout
     check_that(f"text, resumed: {again}", f"test error         {error:.2f} %\n" in again and
                f"best model         epoch {result['best_epoch']} of 8, for predict and eval\nlast epoch         test "
                f"{epochs[-1]['test_error']:.2f} %  validation {epochs[-1]['validation_error']:.2f} %\n" in again)
     for path in (work / "headline").glob("*.safetensors"):
         path.unlink()
-    bare = read_json(ole, *"report headline --no-tsne --json".split())["runs"][0]
+    bare = read_json(ole, *"report headline --no-tsne --out bare.html --json".split())["runs"][0]
     check_that("report, without the model", abs(bare["test_error"] - error) < 1e-6)
 
 
@@ -390,8 +396,11 @@ def check_models(ole, work):
     check_that("ole eval --json", result["n"] == 539 and result["error"] < 10 and
                sum(map(sum, result["confusion"])) == 539 and len(result["per_class"]) == 10 and
                result["knn1_error"] < 10 and result["subspace_error"] < 20)
+    rates = [1 - row["error"] / 100 for row in result["per_class"]]
+    check_that("balanced accuracy", abs(result["balanced_accuracy"] - 10 * sum(rates)) < 1e-9 and
+               len({row["n"] for row in result["per_class"]}) > 1)
     text = ole.run("eval", "m", "digits", "--split", "train").stdout
-    check_that("ole eval", text.startswith("samples                  1258\nerror  "))
+    check_that("ole eval", text.startswith("samples                  1258\nerror  ") and "\nbalanced accuracy   " in text)
     done = ole.run("features", "m/best.safetensors", "digits", "--out", "F.npy", "L.npy")
     check_that("ole features", done.stdout ==
                "F.npy: 539 features of 16 dimensions; L.npy: their labels\n")
@@ -405,13 +414,13 @@ def check_models(ole, work):
     check(ole, "features m digits --out F.npy", code=2,
           err="ole features: --out needs two values: F.npy L.npy\n")
     check(ole, "eval m digits --split validation", code=1,
-          err="ole eval: digits has no samples in this split\n")
+          err="ole eval: digits has no validation samples\n")
     two = read_json(ole, "eval", "m", "digits", "--classes", "2,1", "--json")
     check_that("two of the model's classes, by their names", two["error"] < 20 and
                [row["n"] > 0 for row in two["per_class"]] == [c in (1, 2) for c in range(10)])
     check(ole, "eval m/config.yaml digits", code=1,
-          err="ole eval: m/config.yaml: the header is said to have 7594230306768707940 bytes, the "
-              f"file has {(work / 'm/config.yaml').stat().st_size} in all: the file is damaged or "
+          err="ole eval: m/config.yaml: the header should have 7594230306768707940 bytes, but the "
+              f"whole file has {(work / 'm/config.yaml').stat().st_size}: the file is damaged or "
               "not a safetensors file\n")
     seed = "--val-split 20% --split validation --seed"
     largest = read_json(ole, "eval", "m", "digits", *seed.split(), str(2 ** 64 - 1), "--json")
@@ -460,15 +469,14 @@ def check_predict(ole, work):
     text = ole.run("predict", "m", "one.pgm")
     check_that("ole predict", text.stdout.startswith("one.pgm: 1 0.") and text.returncode == 0)
     unknown = ole.run("predict", "m", "one.pgm", "--threshold", "1")
-    check_that("unknown", unknown.stdout.startswith("one.pgm: unknown 0.") and
-               "(1, " in unknown.stdout)
+    check_that("unknown", unknown.stdout.startswith("one.pgm: unknown (1 0."))
     unknown = read_json(ole, "predict", "m", "one.pgm", "--threshold", "1", "--json")[0]
     check_that("by what it is unknown", unknown["threshold_score"] == "calibrated" and
                unknown["known_score"] == unknown["score"] < unknown["threshold"] == 1)
     both = ole.run("predict", "m", "bad.png", "one.pgm")
     check_that("a bad image does not stop the others", both.returncode == 1 and
                both.stdout.startswith("one.pgm: 1 0.") and "bad.png" in both.stderr)
-    check(ole, "predict", code=2, err="ole predict: MODEL is missing: a .safetensors file or a run folder; "
+    check(ole, "predict", code=2, err="ole predict: MODEL is missing: a run folder, a .safetensors file, or hf:OWNER/MODEL from a hub; "
           "see 'ole predict --help'\n")
 
 

@@ -99,7 +99,7 @@ def check_differences(ole, work):
                "rank 1 (" in err and "sampler" in err)
     code, _, err = ole.launch([(same, work), (same + " --classes 0,1,2,3,4,5,6,7,9,8", work)])
     check_that(f"data: {code} {err}", code not in (0, "still running after 100 s") and
-               "rank 1 (" in err and "on rank 0: give all ranks the same" in err)
+               "rank 1 (" in err and "on rank 0; start all ranks with the same" in err)
     code, _, err = ole.launch(3, f"{SMALL} --epochs 1 --out few --batch-size 2")
     check_that(f"few rows: {code} {err}", code not in (0, "still running after 100 s") and
                err.count("a batch of 2 samples leaves some of 3 ranks without any") == 1)

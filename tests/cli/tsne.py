@@ -81,14 +81,14 @@ def check_mistakes(ole, work):
     wrong("F.npy --theta 2", "--theta '2': expected a number from 0 to 1", 2)
     wrong("none.npy --out Y.npy", "none.npy: cannot open: No such file or directory")
     wrong("nan.npy --out Y.npy", "nan.npy: row 5 holds NaN or Inf")
-    wrong("few.npy --out Y.npy", "few.npy: 3 rows are too few for a map: at least 4 are needed")
+    wrong("few.npy --out Y.npy", "few.npy: 3 rows are too few for a map, which needs at least 4")
     wrong("F.npy --out Y.npy --perplexity 50",
-          "F.npy: a perplexity of 50 needs 151 rows and there are 120: give 39.66 or less")
+          "F.npy: a perplexity of 50 needs 151 rows, but there are 120; use 39.66 or less")
     wrong("F.npy --out Y.npy --labels short.npy",
           "F.npy has 120 rows and short.npy has 3 labels; they must match")
     wrong("F.npy --out Y.npy --start start.npy",
-          "start.npy: a start must be (120, 2), two numbers per row of F.npy")
-    wrong("F.npy --out Y.npy --start nan-start.npy", "nan-start.npy: row 3 is nan: give numbers up to 1e6")
+          "start.npy: the initial map must have shape (120, 2), one point per row of F.npy")
+    wrong("F.npy --out Y.npy --start nan-start.npy", "nan-start.npy: row 3 is nan; use numbers up to 1e6")
     wrong("int.npy --out Y.npy", "int.npy: features are int32; save them with .astype('float32')")
     for flags in ("--out no/m.npy", "--out Y.npy --figure no/m.svg", "--out Y.npy --preview no/m.npy"):
         name = flags.split()[-1]  # found before the features are read
@@ -98,6 +98,7 @@ def check_mistakes(ole, work):
     wrong("F.npy --out Y.npy --preview map",
           "--preview map: the name must end in .npy, .svg, .pdf or .png", 2)
     wrong("F.npy --out m.svg --figure m.svg", "m.svg would be written twice; name two files", 2)
+    wrong("F.npy --out map.npz", "map.npz: arrays are written as .npy or .csv files", 2)
     wrong("F.npy --out ./F.npy", "./F.npy would overwrite an input; name another file", 2)
     check_that("nothing was written", not (work / "Y.npy").exists())
 
@@ -113,7 +114,7 @@ def check_labels(ole, work):
     text = ole.run(*common, "--labels", "L101.npy", "--figure", "l.svg")
     check_that(f"one more: {text.stderr}", text.returncode == 0 and text.stderr ==
                "ole tsne: warning: L101.npy has 101 labels; a figure distinguishes up to 100, so all "
-               "points have one colour\n")
+               "points get one colour\n")
     check_that("no figure, no word", not ole.run(*common, "--labels", "L101.npy").stderr)
 
 

@@ -18,9 +18,9 @@ def check_usage(ole, work):
           f".npy, .npz or .csv; {SEE}\n")
     check(ole, "verify F.npy", code=2, err=f"ole verify: --pairs PAIRS.txt or --labels L.npy is missing; {SEE}\n")
     check(ole, "verify F.npy --pairs P.txt --labels L.npy", code=2,
-          err="ole verify: --pairs and --labels: give one of them\n")
+          err="ole verify: --pairs cannot be combined with --labels\n")
     check(ole, "verify F.npy --labels L.npy --names N.txt", code=2,
-          err="ole verify: --names goes with --pairs, not with --labels\n")
+          err="ole verify: --names works only with --pairs\n")
     check(ole, "verify F.npy --pairs P.txt --folds 1", code=2,
           err="ole verify: --folds '1': expected a whole number from 2 to 1000\n")
     check(ole, "verify no.npy --pairs P.txt", code=1,
@@ -36,7 +36,7 @@ def check_exact(ole, work):
           out="pairs            4, 2 of them the same\n"
               "accuracy         100.00 ± 0.00 % over 2 folds (standard error 0.00)\n"
               "AUC              1.0000\n"
-              "threshold        0.5000: call new pairs the same from this cosine on\n")
+              "threshold        0.5000: call new pairs the same if their cosine is at least this\n")
     result = read_json(ole, "verify", "F.npy", "--pairs", "P.txt", "--folds", "2", "--json")
     check_that("--json", result == {
         "pairs": 4, "same": 2, "auc": 1, "accuracy": 100, "accuracy_std": 0, "standard_error": 0, "threshold": 0.5,
@@ -64,8 +64,8 @@ def check_labels(ole, work):
     runs = [ole.run("verify", "classes.npy", "--labels", "classes.txt", "--json", "--seed", seed).stdout
             for seed in "334"]
     check_that("--seed", runs[0] == runs[1] != runs[2])
-    check(ole, "verify classes.npy --labels classes.txt --folds 200", code=1, err="ole verify: classes.txt: 135 pairs of "
-          "one class and 300 of two are too few for 200 folds; give more rows, or fewer folds\n")
+    check(ole, "verify classes.npy --labels classes.txt --folds 200", code=1, err="ole verify: classes.txt: 135 same and "
+          "300 different pairs are too few for 200 folds; use more rows or fewer folds\n")
     (work / "short.txt").write_text("owl\ncat\n")
     check(ole, "verify classes.npy --labels short.txt", code=1,
           err="ole verify: classes.npy has 30 rows and short.txt has 2 labels; they must match\n")
@@ -78,18 +78,18 @@ def check_mistakes(ole, work):
         check(ole, "verify F.npy --pairs bad.txt" + (" --names names.txt" if names else ""),
               code=1, err=f"ole verify: {message}\n")
 
-    wrong("0 1 1\n0 9 0\n", "bad.txt, line 2: there is no row 9: the features have rows 0 to 3")
-    wrong("0 1 1\n0 1 x\n", "bad.txt, line 2: two rows and 1 (same) or 0 (different) expected, this "
-          "is '0 1 x'")
-    wrong("2 1\nA 1 2\n", "bad.txt: these pairs have names: a list must say whose picture each row "
-          "is (--names)")
+    wrong("0 1 1\n0 9 0\n", "bad.txt, line 2: no row 9; the features have rows 0 to 3")
+    wrong("0 1 1\n0 1 x\n", "bad.txt, line 2: expected two rows and 1 (same) or 0 (different), "
+          "found '0 1 x'")
+    wrong("2 1\nA 1 2\n", "bad.txt: these pairs are names, so --names must list the name "
+          "of each row")
     names = "A_1\nA_2\nB_1\nB_2\n"
-    wrong("0 1 1\n2 3 0\n", "bad.txt: these pairs are rows, which need no list of names: leave it out "
-          "(--names)", names)
+    wrong("0 1 1\n2 3 0\n", "bad.txt: these pairs are row numbers, which need no list of names; "
+          "omit --names", names)
     wrong("2 1\nA 1 3\nA 1 B 1\nB 1 2\nA 2 B 2\n",
           "bad.txt, line 2: picture 3 of 'A' is not in names.txt", names)
-    wrong("0 1 1\n2 3 0\n", "bad.txt: 1 same and 1 different pairs are too few for 10 folds: each "
-          "needs one of both; give more pairs, or fewer folds")
+    wrong("0 1 1\n2 3 0\n", "bad.txt: 1 same and 1 different pairs are too few for 10 folds, which "
+          "need one of each kind; use more pairs or fewer folds")
     check(ole, "verify F.npy --pairs none.txt", code=1,
           err="ole verify: none.txt: cannot read: No such file or directory\n")
     (work / "nan.npy").write_bytes(npyfile.array("<f4", (4, 2), [1, 0, 2, 0, 0, 1, 0, float("nan")]))
@@ -107,7 +107,7 @@ def check_pictures(ole, work):
                {f"roc.{end}" for end in run.figure_ends(done.stderr)})
     check_that("--out", "Verification" in (work / "page.html").read_text())
     check(ole, "verify F.npy --pairs P.txt --folds 2 --figures /proc/x", code=1,
-          err="ole verify: /proc/x: cannot make the folder: No such file or directory\n")
+          err="ole verify: /proc/x: cannot create the folder: No such file or directory\n")
     done = ole.run("verify", "F.npy", "--pairs", "P.txt", "--folds", "2", "--figures", "new", "--out",
                    "new/page.html")
     check_that("a page among the figures", done.returncode == 0 and (work / "new/page.html").exists())

@@ -1,10 +1,12 @@
 // Every public header in C++, together.
+#include <ole/align.h>
 #include <ole/analyze.h>
 #include <ole/base.h>
 #include <ole/classify.h>
 #include <ole/geometry.h>
 #include <ole/linalg.h>
 #include <ole/loss.h>
+#include <ole/novelty.h>
 #include <ole/npy.h>
 #include <ole/ranks.h>
 #include <ole/roc.h>
@@ -13,6 +15,7 @@
 
 #if __has_include(<ole/train/train.h>) // a build without training has none of these
 #include <ole/train/data.h>
+#include <ole/train/embed.h>
 #include <ole/train/evaluate.h>
 #include <ole/train/export.h>
 #include <ole/train/history.h>

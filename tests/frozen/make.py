@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """make.py BUILD VERSION - writes tests/frozen/VERSION with the program in the folder BUILD: small run folders,
-one of each kind, what that version made of them, and the functions that its library exports.
+one of each kind, and what that version made of them.
 
     python3 tests/frozen/make.py build 0.1
 
 Run it once per release, with that release's build, and never again: later versions must read these folders
-(tests/cli/frozen.py) and keep these functions for as long as the soname stays (tests/check_symbols.sh).
+(tests/cli/frozen.py). The functions that a release exports are written by tools/packages/freeze.py.
 Pages and pictures are not kept, because nothing reads them back.
 """
 import json
@@ -58,7 +58,9 @@ def main():
         sys.exit(__doc__)
     build, folder = Path(sys.argv[1]).resolve(), Path(__file__).resolve().parent / sys.argv[2]
     ole = str(build / "ole")
-    folder.mkdir()  # an existing version stays as it is
+    folder.mkdir(exist_ok=True)
+    if (folder / "expected.json").exists():
+        sys.exit(f"{folder} is there already and stays as it is")
 
     def run(*args):
         return subprocess.run([ole, *args, "--threads", "1"], cwd=folder, check=True, text=True,
@@ -85,10 +87,6 @@ def main():
         for path in folder.glob(pattern):
             path.unlink()
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
-    symbols = subprocess.run(["nm", "-D", "--defined-only", str(build / "libole.so")], check=True, text=True,
-                             stdout=subprocess.PIPE).stdout
-    names = sorted(line.split()[2] for line in symbols.splitlines())
-    (folder / "symbols.txt").write_text("\n".join(names) + "\n")
 
 
 main()

@@ -18,6 +18,7 @@ TABLE_1 = ["mlp3", "mlp4", "cnn5", "vgg11", "vgg16", "vgg19", "resnet110", "prer
            "densenet40"]
 # What those do not have: odd windows, norms without images, vectors as input.
 OTHERS = {"C8[k5,s2]-MP[k3,p1]-C8[nobn,d0.2]-AP[k2]-CO4-BN-ReLU-AP-BN-FCD8": [2, 37, 29],
+          "C6-B6-B9[noproj](x2)-B16[s1,noproj]-PB20(x2)-PB20[s2,noproj]-AP": [3, 16, 12],
           "FC16-FC4[noaffine]": [20, 1, 1]}
 CLASSES = 10
 

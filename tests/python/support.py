@@ -4,6 +4,7 @@ runner that tells ctest when everything was skipped (exit status 77).
 The tests use the package of bindings/python with the libole that OLE_LIBRARY names, without installing
 anything; ctest sets both.  OLE_TEST_INSTALLED=1 runs them on an installed package instead.
 """
+import importlib.util
 import os
 import subprocess
 import sys
@@ -13,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGE = ROOT / "bindings" / "python"
 INSTALLED = bool(os.environ.get("OLE_TEST_INSTALLED"))  # the package that this Python finds is tested
+found = importlib.util.find_spec("ole") if INSTALLED else None
+PACKAGE = Path(found.origin).resolve().parents[1] if found else ROOT / "bindings" / "python"  # where ole/ is
 if not INSTALLED:
     sys.path.insert(0, str(PACKAGE))
 

@@ -3,14 +3,16 @@
 Needs scikit-build-core, found or fetched by pip; skipped where neither works.
 """
 import importlib.util
+import json
 import os
+import pty
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from support import PACKAGE, main
+from support import PACKAGE, ROOT, main
 
 PROGRAM = """
 import importlib.util, numpy, ole
@@ -25,7 +27,10 @@ if importlib.util.find_spec("jax") and importlib.util.find_spec("jax.ffi"):
     assert abs(ole_loss(x, y) - value) < 1e-6
 print(value, ole.__file__, sorted(open("/proc/self/maps").read().split()))
 """
-FILES = {"ole/py.typed", "ole/torch.py", "ole/jax.py", "ole/lib/libole.so", "ole/lib/libole_jax.so"}
+FILES = {"ole/py.typed", "ole/torch.py", "ole/jax.py", "ole/lib/libole.so", "ole/lib/libole_jax.so", "ole/bin/ole", "bin/ole",
+         "share/man/man1/ole.1"}
+OURS = ("ole/", "ole-", "bin/ole", "share/man/man1/ole")
+SYSTEM = {"libole.so", "libc.so.6", "libm.so.6", "libz.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
 
 def pip(*arguments, **options):
@@ -43,8 +48,78 @@ class Configure(unittest.TestCase):
                                       text=True, capture_output=True)
             said = "the library and, where nvcc is, its GPU module" if built else "the library without the GPU module"
             self.assertIn(f"Olé for Python: {said}", done.stdout)
+            self.assertRegex(done.stdout, r"Olé for Python: with(out)? training \(")
             if not built and done.returncode == 0:
                 self.assertIn("off (OLE_CUDA)", done.stdout)
+
+
+BUILD = """
+import sys, ole_build
+ole_build._DRIVERS = (sys.argv[1],)
+ole_build.build_wheel(sys.argv[2])
+"""
+# What the backend calls, as one that compiles one of three files.
+COMPILER = """
+import json, pathlib, time
+def build_wheel(target, settings, metadata):
+    (pathlib.Path(target) / "settings.json").write_text(json.dumps(settings))
+    folder = pathlib.Path(settings["build-dir"])
+    (folder / "compile_commands.json").write_text("[1, 2, 3]")
+    (folder / "first.c.o").touch()
+    time.sleep(1.5)
+"""
+
+
+class Backend(unittest.TestCase):
+    """bindings/python/backend under a pip that captures what a build prints, as it does without -v."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ole-backend-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "scikit_build_core").mkdir()
+        (self.folder / "scikit_build_core" / "build.py").write_text(COMPILER)
+        (self.folder / "scikit_build_core" / "__init__.py").touch()
+
+    def build(self, driver="/dev/null", answer=None, **variables):
+        """What appears on the terminal, and OLE_CUDA as CMake gets it."""
+        path = f"{self.folder}{os.pathsep}{ROOT / 'bindings' / 'python' / 'backend'}"
+        environment = {name: value for name, value in os.environ.items() if name != "CMAKE_ARGS"}
+        environment.update({"PYTHONPATH": path, "CUDACXX": "nvcc", "PYTHONDONTWRITEBYTECODE": "1"}, **variables)
+        child, line = pty.fork()
+        if child == 0:
+            try:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                os.execve(sys.executable, [sys.executable, "-c", BUILD, driver, str(self.folder)], environment)
+            finally:
+                os._exit(1)
+        shown = ""
+        while True:
+            try:
+                shown += os.read(line, 1000).decode()
+            except OSError:  # the terminal's last user has ended
+                break
+            if answer is not None and shown.endswith("[Y/n] "):
+                os.write(line, f"{answer}\n".encode())
+        os.close(line)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, shown)
+        return shown, json.loads((self.folder / "settings.json").read_text()).get("cmake.define.OLE_CUDA")
+
+    def test_question(self):
+        for answer, built in (("n", "OFF"), ("No", "OFF"), ("", "ON"), ("y", "ON")):
+            shown, cuda = self.build(answer=answer)
+            self.assertIn("compile the GPU module too? It takes several minutes [Y/n]", shown)
+            self.assertEqual(cuda, built, answer)
+
+    def test_nothing_to_ask(self):
+        """Without a GPU, or where the command says it."""
+        for variables in ({"driver": "/nowhere"}, {"CMAKE_ARGS": "-DOLE_CUDA=ON"}, {"CMAKE_ARGS": "-DOLE_CUDA=OFF"}):
+            shown, cuda = self.build(**variables)
+            self.assertNotIn("GPU", shown)
+            self.assertIsNone(cuda)
+
+    def test_progress(self):
+        self.assertIn("ole: compiled 1 of 3 files", self.build(driver="/nowhere")[0])
 
 
 class Install(unittest.TestCase):
@@ -82,16 +157,33 @@ class Install(unittest.TestCase):
         names = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
         self.assertLessEqual(FILES, names)
         self.assertTrue([name for name in names if name.endswith(".dist-info/licenses/LICENSE")])
-        self.assertFalse([name for name in names if not name.startswith(("ole/", "ole-"))])
+        self.assertFalse([name for name in names if not name.startswith(OURS)])
         run = subprocess.run([sys.executable, "-c", PROGRAM], cwd=self.folder, text=True, capture_output=True,
                              env=dict(self.environment, PYTHONPATH=str(target), JAX_PLATFORMS="cpu"))
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn(str(target / "ole" / "lib" / "libole.so"), run.stdout)
-        needed = subprocess.run(["readelf", "-d", *(target / "ole" / "lib").glob("*.so")], text=True,
+        library = target / "ole" / "lib"
+        needed = subprocess.run(["readelf", "-d", library / "libole.so", library / "libole_jax.so"], text=True,
                                 capture_output=True, check=True).stdout
         libraries = {line.split("[")[1].split("]")[0] for line in needed.splitlines() if "NEEDED" in line}
-        self.assertLessEqual(libraries, {"libole.so", "libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"})
+        self.assertLessEqual(libraries, SYSTEM)
+        self.check_program(target)
         self.check_audit(wheel)
+
+    def check_program(self, target):
+        """The command that pip installs; it trains if the build found what training needs."""
+        def ole(*arguments):
+            return subprocess.run([target / "bin" / "ole", *arguments], cwd=self.folder, text=True, capture_output=True,
+                                  env=dict(self.environment, PYTHONPATH=str(target)))
+
+        info = dict(line.split(None, 1) for line in ole("info").stdout.splitlines() if " " in line)
+        trains = info["training"] == "built"
+        self.assertEqual((target / "ole" / "lib" / "liboletrain.so").exists(), trains)
+        self.assertEqual(ole("score").returncode, 2)
+        if trains:
+            done = ole("train", "digits", "--epochs", "1", "--samples-per-class", "5", "--threads", "1", "--out", "run")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue((self.folder / "run" / "best.safetensors").exists(), os.listdir(self.folder / "run"))
 
     def test_pure_wheel(self):
         """Without CMake the wheel fits every system, warns, and gives the same numbers."""
@@ -107,6 +199,9 @@ class Install(unittest.TestCase):
                              env=dict(self.environment, PYTHONPATH=str(target)))
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("the loss runs in NumPy, many times slower", run.stderr)
+        self.assertIn("no program for your system", subprocess.run(
+            [target / "bin" / "ole", "info"], text=True, capture_output=True,
+            env=dict(self.environment, PYTHONPATH=str(target))).stderr)
         version, value = run.stdout.split()
         self.assertRegex(version, r"^\d+\.\d+\.\d+$")
         self.assertAlmostEqual(float(value), 0.0)

@@ -272,6 +272,7 @@ class Transformations(unittest.TestCase):
 
 
 class Surroundings(unittest.TestCase):
+    @unittest.skipIf(support.INSTALLED, "compares the sources, not the installed package")
     def test_layout(self):
         """Our declarations of XLA's interface are those of this jaxlib."""
         compiled = subprocess.run([

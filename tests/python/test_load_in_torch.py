@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """test_load_in_torch.py - examples/load_in_torch.py rebuilds our networks: the same outputs.
 
-Every network of the paper's Table 1, and two more, with random weights, to 1e-4.  Exits with 77 without PyTorch.
+Every network of the paper's Table 1, and two more, with random weights, to 1e-4.
+The PyTorch of model cards, as printed.  Exits with 77 without PyTorch.
 """
 import subprocess
 import sys
@@ -15,6 +16,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
+import hub_cards
 import networks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -57,6 +59,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ole-torch-") as work:
         good = [compare(ole, work, net) for net in (*networks.TABLE_1, *networks.OTHERS)]
         good.append(check_as_program(ole, work))
+        good.append(hub_cards.check(ole, work, "torch"))
     return 0 if all(good) else 1
 
 

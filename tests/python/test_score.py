@@ -10,6 +10,7 @@ from support import PACKAGE, main, make, reference
 
 import ole
 from ole import _score
+from ole._arrays import integers, rows_of
 from ole._plans import Kind, PlanCache, bucket
 
 
@@ -92,7 +93,7 @@ class Inputs(unittest.TestCase):
         names = room[1 + features.nbytes:][:labels.nbytes].view(labels.dtype)
         odd[:], names[:] = features, labels
         self.assertFalse(odd.flags.aligned or names.flags.aligned)
-        self.assertTrue(_score._matrix(odd).flags.aligned and _score._labels(names).flags.aligned)
+        self.assertTrue(rows_of(odd).flags.aligned and integers(names).flags.aligned)
         self.assertEqual(ole.score(odd, names).value, ole.score(features, labels).value)
 
     def test_one_row_of_any_stride(self):
@@ -159,22 +160,23 @@ class Plans(unittest.TestCase):
         self.assertIsNot(plan, cache.take(kinds[4]))
 
     def test_threads_of_python(self):
-        sets = [make(48, 64, 6, seed) for seed in range(4)]
-        want = [ole.score(*one, gradient=True) for one in sets]
-        wrong = []
+        for dtype in (np.float32, np.float64):
+            sets = [make(48, 64, 6, seed, dtype) for seed in range(4)]
+            want = [ole.score(*one, gradient=True) for one in sets]
+            wrong = []
 
-        def work(i):
-            for _ in range(50):
-                got = ole.score(*sets[i], gradient=True)
-                if got.value != want[i].value or (got.gradient != want[i].gradient).any():
-                    wrong.append(i)
+            def work(i):
+                for _ in range(100):
+                    got = ole.score(*sets[i], gradient=True)
+                    if got.value != want[i].value or (got.gradient != want[i].gradient).any():
+                        wrong.append(i)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(wrong, [])
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [], dtype)
 
     def test_a_forked_process_makes_its_own_plans(self):
         code = ("import os, numpy, ole\n"
@@ -207,12 +209,20 @@ class Package(unittest.TestCase):
     def test_types(self):
         try:
             import mypy  # noqa: F401
-            import torch
         except ImportError:
-            self.skipTest("mypy or torch is not installed")
-        if not hasattr(torch.library, "custom_op"):
-            self.skipTest(f"the types are checked with torch 2.4 or later; torch {torch.__version__} declares others")
-        subprocess.run([sys.executable, "-m", "mypy"], check=True, cwd=PACKAGE)
+            self.skipTest("mypy is not installed")
+        checked = []
+        try:
+            import torch
+
+            old = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 4)
+        except ImportError:
+            old = True
+        if old:  # the types are those of torch 2.4 and later: check the modules that do without
+            checked = [path for path in sorted((PACKAGE / "ole").rglob("*.py")) if "torch" not in path.name]
+            checked = ["--follow-imports=silent", *checked]
+        run = subprocess.run([sys.executable, "-m", "mypy", *checked], cwd=PACKAGE, text=True, capture_output=True)
+        self.assertEqual(run.returncode, 0, run.stdout)
 
 
 if __name__ == "__main__":

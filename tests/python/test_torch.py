@@ -14,6 +14,7 @@ if torch is None:
     sys.exit(77)
 
 import ole  # noqa: E402
+from ole._library import is_pure  # noqa: E402
 from ole._plans import plans  # noqa: E402
 from ole.torch import OLELoss, ole_loss  # noqa: E402
 
@@ -147,7 +148,7 @@ class Inputs(unittest.TestCase):
         torch.testing.assert_close(gradient.float(), wanted, rtol=1e-2, atol=1e-6)
 
     def test_narrow_gradients_are_rounded_once(self):
-        third = torch.tensor(1 / 3)  # as of three batches a step: not a number of 16 bits
+        third = torch.tensor(1 / 3)  # as of three batches per step: not a number of 16 bits
         for dtype in (torch.bfloat16, torch.float16):
             features, labels = tensors(24, 12, 3, dtype=dtype)
             (gradient,) = torch.autograd.grad(ole_loss(features, labels, 32.0), features, third)
@@ -415,9 +416,14 @@ class Module(unittest.TestCase):
         want = [torch.autograd.grad(ole_loss(*one), one[0])[0] for one in sets]
         wrong = []
 
+        def close(one, other):  # NumPy's SVD in several threads at a time does not always give the same bits
+            return torch.linalg.vector_norm(one - other) <= 1e-5 / len(one) ** 0.5  # the promise, over N rows
+
+        same = close if is_pure() else torch.equal
+
         def work(i):
             for _ in range(30):
-                if not torch.equal(torch.autograd.grad(ole_loss(*sets[i]), sets[i][0])[0], want[i]):
+                if not same(torch.autograd.grad(ole_loss(*sets[i]), sets[i][0])[0], want[i]):
                     wrong.append(i)
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]

@@ -5,7 +5,7 @@
 
 Needs PyTorch and NumPy; the tests need only the header.  One small net of every kind of block, in
 the notation of the project and, here, written out with torch.nn.functional; SGD with Nesterov
-momentum and Adam, both with weight decay.  First weights and batches come from a hash that the test
+momentum and Adam, both with weight decay, and what fine-tuning adds (RULES) on one of the nets.  First weights and batches come from a hash that the test
 computes too, rounded to float32.  The numbers recorded are those of float64; how far PyTorch's own
 float32 is from them is printed, and stands at the head of the header.
 """
@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 
 STEPS, BATCH, CLASSES, SHAPE = 20, 8, 4, (3, 8, 8)
+RULES = ("adamw", "smooth", "clip", "groups", "average")
 
 
 # ---- numbers that both sides compute ------------------------------------------------------------
@@ -111,6 +112,31 @@ class Net:
             x = self.conv(name + "shortcut.conv", x, width, 1, stride)
         return y + x
 
+    def padded(self, x, width, stride):
+        """A shortcut without weights: some of the pixels, zeros around the channels."""
+        before = (width - x.shape[1]) // 2
+        return F.pad(x[:, :, ::stride, ::stride], (0, 0, 0, 0, before, width - x.shape[1] - before))
+
+    def basic(self, name, x, width, stride, padded=False):
+        y = self.norm_relu(name + "norm1", self.conv(name + "conv1", x, width, 3, stride))
+        y = self.norm(name + "norm2", self.conv(name + "conv2", y, width))
+        if padded:
+            x = self.padded(x, width, stride)
+        elif stride != 1 or x.shape[1] != width:
+            x = self.conv(name + "shortcut.conv", x, width, 1, stride)
+            x = self.norm(name + "shortcut.norm", x)
+        return F.relu(y + x)
+
+    def pre_basic(self, name, x, width, stride, padded=False):
+        activated = self.norm_relu(name + "norm1", x)
+        y = self.conv(name + "conv1", activated, width, 3, stride)
+        y = self.conv(name + "conv2", self.norm_relu(name + "norm2", y), width)
+        if padded:
+            x = self.padded(activated, width, stride)
+        elif stride != 1 or x.shape[1] != width:
+            x = self.conv(name + "shortcut.conv", activated, width, 1, stride)
+        return y + x
+
     def dense(self, name, x, width, growth):
         layer = 0
         while x.shape[1] < width:
@@ -153,6 +179,23 @@ def pre_activation(n, x):
     return n.norm_relu("4.norm", x).mean((2, 3))
 
 
+def basic(n, x):
+    x = n.norm_relu("1.norm", n.conv("1.conv", x, 6))
+    x = n.basic("2.block1.", x, 7, 1)
+    x = n.basic("3.block1.", x, 12, 2, padded=True)
+    x = n.basic("3.block2.", x, 12, 1)
+    return n.basic("4.block1.", x, 11, 2).mean((2, 3))
+
+
+def pre_basic(n, x):
+    x = n.conv("1.conv", x, 6)
+    x = n.pre_basic("2.block1.", x, 7, 1)
+    x = n.pre_basic("2.block2.", x, 7, 1)
+    x = n.pre_basic("3.block1.", x, 9, 2)
+    x = n.pre_basic("4.block1.", x, 14, 2, padded=True)
+    return n.norm_relu("5.norm", x).mean((2, 3))
+
+
 def dense(n, x):
     x = n.conv("1.conv", x, 6)
     x = n.dense("2.", x, 14, 4)
@@ -185,6 +228,9 @@ NETS = [
     ("C7(x2)-MP-C17[noaffine]-MP", normed),
     ("C6[nobias]-R8/4-R12/4(x2)-AP", residual),
     ("C6[nobn,norelu,nobias]-PR8/4-PR12/4(x2)-BN-ReLU-AP", pre_activation),
+    # Of widths that keep every ReLU's input 2e-6 or more from 0, where float32 can round past it.
+    ("C6[nobias]-B7-B12[noproj](x2)-B11-AP", basic),
+    ("C6[nobn,norelu,nobias]-PB7(x2)-PB9-PB14[noproj]-BN-ReLU-AP", pre_basic),
     ("CO6-D14/4-CR9-D19/5-BN19-ReLU-AP", dense),
     ("C6[k5]-MP[k3,s2,p1]-C9-AP[k3,s1]", pooled),
     ("FC20(x2)-FC3[noaffine]", linear),
@@ -195,7 +241,21 @@ NETS = [
 # ---- training and recording ---------------------------------------------------------------------
 
 
-def train(body, adam, dtype):
+def make_optimiser(rule, net):
+    params = [p for p in net.param.values() if p.requires_grad]
+    if rule == "groups":  # the backbone at a tenth of the rate
+        head = [net.param["classifier.weight"], net.param["classifier.bias"]]
+        body = [p for p in params if not any(p is h for h in head)]
+        params = [{"params": body, "lr": 1e-3}, {"params": head, "lr": 1e-2}]
+        return torch.optim.AdamW(params, weight_decay=0.5)
+    if rule in ("sgd", "smooth", "clip", "average"):
+        return torch.optim.SGD(params, lr=0.02, momentum=0.9, nesterov=True, weight_decay=1e-4)
+    if rule == "adam":
+        return torch.optim.Adam(params, lr=1e-3, weight_decay=1e-4)
+    return torch.optim.AdamW(params, lr=1e-3, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.5)
+
+
+def train(body, rule, dtype):
     """Losses of the steps, and the parameters after them in the order of the net."""
     torch.set_default_dtype(dtype)
     net = Net()
@@ -207,21 +267,24 @@ def train(body, adam, dtype):
     for name, value in net.param.items():
         if "running" in name:
             value.fill_(1.0 if name.endswith("var") else 0.0)
+    optimiser = make_optimiser(rule, net)
     trained = [p for p in net.param.values() if p.requires_grad]
-    if adam:
-        optimiser = torch.optim.Adam(trained, lr=1e-3, weight_decay=1e-4)
-    else:
-        optimiser = torch.optim.SGD(trained, lr=0.02, momentum=0.9, nesterov=True,
-                                    weight_decay=1e-4)
-    losses = []
+    losses, average = [], {k: p.detach().clone() for k, p in net.param.items()}
     for step in range(STEPS):
         images, labels = batch(step)
-        loss = F.cross_entropy(logits(images), labels)
+        smoothing = 0.1 if rule == "smooth" else 0.0
+        loss = F.cross_entropy(logits(images), labels, label_smoothing=smoothing)
         optimiser.zero_grad()
         loss.backward()
+        if rule == "clip":  # some of the steps
+            torch.nn.utils.clip_grad_norm_(trained, 1.25)
         optimiser.step()
         losses.append(loss.item())
-    return losses, {k: p.detach().double().flatten().numpy() for k, p in net.param.items()}
+        part = 1 - min(0.9, (2 + step) / (11 + step))  # of the moving average, statistics included
+        for name, value in net.param.items():
+            average[name] += part * (value.detach() - average[name])
+    final = average if rule == "average" else net.param
+    return losses, {k: p.detach().double().flatten().numpy() for k, p in final.items()}
 
 
 def compare(exact, other):
@@ -231,8 +294,8 @@ def compare(exact, other):
     return losses, params
 
 
-def format_run(notation, adam, losses, params):
-    rows = [f'{{.net = "{notation}", .adam = {str(adam).lower()}, .params = {len(params)},']
+def format_run(notation, rule, losses, params):
+    rows = [f'{{.net = "{notation}", .rule = "{rule}", .params = {len(params)},']
     rows.append(".loss = {" + ", ".join(f"{loss:.12g}" for loss in losses) + "},")
     rows.append(".param = {")
     for name, value in params.items():
@@ -247,13 +310,13 @@ def main():
     torch.set_num_threads(1)
     runs, worst = [], (0.0, 0.0)
     for notation, body in NETS:
-        for adam in (False, True):
-            exact = train(body, adam, torch.float64)
-            errors = compare(exact, train(body, adam, torch.float32))
-            print(f"{notation} {'Adam' if adam else 'SGD'}: loss {exact[0][0]:.4f} to "
+        for rule in ("sgd", "adam") + (RULES if body is residual else ()):
+            exact = train(body, rule, torch.float64)
+            errors = compare(exact, train(body, rule, torch.float32))
+            print(f"{notation} {rule}: loss {exact[0][0]:.4f} to "
                   f"{exact[0][-1]:.4f}; float32 off by {errors[0]:.1e}, {errors[1]:.1e}")
             worst = tuple(map(max, worst, errors))
-            runs.append(format_run(notation, adam, *exact))
+            runs.append(format_run(notation, rule, *exact))
     head = (f"/*\n * tests/recorded/torch_steps.h - written by torch_steps.py with PyTorch "
             f"{torch.__version__.split('+')[0]}; run that again\n * instead of changing numbers "
             f"here.  PyTorch's float32 is within {worst[0]:.1e} of these losses and\n * within "

@@ -1,6 +1,6 @@
 /*
  * tests/support/cases.h - feature matrices of every structure that matters to the loss, for the
- * tests, the fuzz drivers and the benchmark.
+ * tests, the fuzz targets and the benchmark.
  */
 #ifndef OLE_TESTS_CASES_H
 #define OLE_TESTS_CASES_H

@@ -96,6 +96,12 @@ const op_case op_cases[] = {
     {.op = OLE_OP_CONCAT, IMAGES(3, 24, 3, 3), .out = 12},
     {.op = OLE_OP_CONCAT, IMAGES(2, 36, 3, 3), .out = 12},
     {.op = OLE_OP_CONCAT, IMAGES(1, 4, 1, 1), .out = 1},
+
+    {.op = OLE_OP_PAD, IMAGES(2, 16, 4, 4), .out = 32},
+    {.op = OLE_OP_PAD, IMAGES(3, 32, 3, 5), .out = 64},
+    {.op = OLE_OP_PAD, IMAGES(2, 5, 3, 3), .out = 12},
+    {.op = OLE_OP_PAD, IMAGES(2, 3, 2, 2), .out = 40},
+    {.op = OLE_OP_PAD, IMAGES(4, 7, 1, 1), .out = 9},
 };
 const int op_case_count = sizeof op_cases / sizeof *op_cases;
 
@@ -124,6 +130,7 @@ const op_case op_large_cases[] = {
     {.op = OLE_OP_RELU, IMAGES(16, 64, 16, 16)},
     {.op = OLE_OP_ADD, IMAGES(16, 64, 32, 32), .relu = true},
     {.op = OLE_OP_CONCAT, IMAGES(16, 168, 16, 16), .out = 12},
+    {.op = OLE_OP_PAD, IMAGES(16, 64, 16, 16), .out = 160},
     {.op = OLE_OP_FLATTEN, IMAGES(64, 256, 4, 4)},
     {.op = OLE_OP_LINEAR, IMAGES(64, 4096, 1, 1), .out = 256, .bias = true},
     {.op = OLE_OP_DROPOUT, IMAGES(64, 4096, 1, 1), .rate = 0.5f},
@@ -153,6 +160,7 @@ const op_case op_watched_cases[] = {
     {.op = OLE_OP_ADD, IMAGES(2, 16, 4, 4), .relu = true},
     {.op = OLE_OP_CONCAT, IMAGES(4, 24, 16, 16), .out = 12},
     {.op = OLE_OP_CONCAT, IMAGES(2, 36, 3, 3), .out = 12},
+    {.op = OLE_OP_PAD, IMAGES(2, 5, 3, 3), .out = 12},
     {.op = OLE_OP_DROPOUT, IMAGES(2, 16, 4, 4), .rate = 0.2f},
 };
 const int op_watched_case_count = sizeof op_watched_cases / sizeof *op_watched_cases;
@@ -178,6 +186,8 @@ static ole_shape output_shape(const op_case *c) {
         return (ole_shape){c->out, 1, 1};
     case OLE_OP_CONCAT:
         return (ole_shape){c->c + c->out, c->h, c->w};
+    case OLE_OP_PAD:
+        return (ole_shape){c->out, c->h, c->w};
     default:
         return in;
     }
@@ -238,7 +248,7 @@ op_text op_case_text(const op_case *c) {
         [OLE_OP_INPUT] = "input",     [OLE_OP_CONV] = "conv",       [OLE_OP_NORM] = "norm",
         [OLE_OP_RELU] = "relu",       [OLE_OP_MAXPOOL] = "maxpool", [OLE_OP_AVGPOOL] = "avgpool",
         [OLE_OP_FLATTEN] = "flatten", [OLE_OP_LINEAR] = "linear",   [OLE_OP_DROPOUT] = "dropout",
-        [OLE_OP_ADD] = "add",         [OLE_OP_CONCAT] = "concat",
+        [OLE_OP_ADD] = "add",         [OLE_OP_CONCAT] = "concat",   [OLE_OP_PAD] = "pad",
     };
     op_text t;
     snprintf(t.text, sizeof t.text, "%s %dx%dx%dx%d, out %d, kernel %d/%d+%d%s%s%s%s", names[c->op],

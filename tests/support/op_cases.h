@@ -16,7 +16,7 @@
 typedef struct op_case {
     ole_op op;
     int64_t n, c, h, w; /* of the first input */
-    int64_t out;        /* conv, linear: channels of the output; concat: of the second input */
+    int64_t out;        /* conv, linear, pad: channels of the output; concat: of the second input */
     int kernel, stride, pad;
     bool bias, affine, relu;
     bool sum; /* norm: of a second input, added */

@@ -208,16 +208,17 @@ typedef struct softmax_result {
 } softmax_result;
 
 static softmax_result run_softmax(const ole_backend *backend, int64_t n, int64_t classes,
-                                  const double *logits, const int32_t *labels) {
+                                  const double *logits, const int32_t *labels, double smoothing) {
     softmax_result result;
     ole_device_context *context = op_open(backend, OLE_CONV_AUTO, 1);
     void *z = send_rows(backend, context, n, classes, logits);
     void *dz = send_rows(backend, context, n, classes, logits);
     double loss;
     int64_t correct;
-    backend->softmax_loss(context, n, classes, z, labels, 0.0, NULL, NULL, &loss, &correct);
-    backend->softmax_loss(context, n, classes, z, labels, 0.25, dz, result.scores, &result.loss,
-                          &result.correct);
+    backend->softmax_loss(context, n, classes, z, labels, smoothing, 0.0, NULL, NULL, &loss,
+                          &correct);
+    backend->softmax_loss(context, n, classes, z, labels, smoothing, 0.25, dz, result.scores,
+                          &result.loss, &result.correct);
     assert_true(loss == result.loss && correct == result.correct);
     read_rows(backend, context, n, classes, dz, result.gradient);
     backend->free(context, z);
@@ -227,7 +228,7 @@ static softmax_result run_softmax(const ole_backend *backend, int64_t n, int64_t
 }
 
 static void check_softmax_of(const ole_backend *backend, int64_t n, int64_t classes, double size,
-                             double bound) {
+                             double smoothing, double bound) {
     test_random r = {(uint64_t)(n * 100 + classes)};
     double logits[256];
     int32_t labels[64];
@@ -235,8 +236,9 @@ static void check_softmax_of(const ole_backend *backend, int64_t n, int64_t clas
         logits[i] = (double)(float)(size * random_normal(&r));
     for (int64_t i = 0; i < n; i++)
         labels[i] = (int32_t)random_below(&r, classes);
-    softmax_result found = run_softmax(backend, n, classes, logits, labels);
-    softmax_result expected = run_softmax(&ole_backend_ref64, n, classes, logits, labels);
+    softmax_result found = run_softmax(backend, n, classes, logits, labels, smoothing);
+    softmax_result expected =
+        run_softmax(&ole_backend_ref64, n, classes, logits, labels, smoothing);
     assert_true(fabs(found.loss - expected.loss) <= bound * fmax(1, expected.loss));
     assert_int_equal(found.correct, expected.correct);
     for (int64_t i = 0; i < n * classes; i++) {
@@ -246,11 +248,14 @@ static void check_softmax_of(const ole_backend *backend, int64_t n, int64_t clas
 }
 
 void check_softmax(const ole_backend *backend, double bound) {
-    check_softmax_of(backend, 1, 1, 1, bound);
-    check_softmax_of(backend, 1, 10, 1, bound);
-    check_softmax_of(backend, 7, 3, 2, bound);
-    check_softmax_of(backend, 25, 10, 5, bound);
-    check_softmax_of(backend, 6, 17, 1e4, bound);
+    for (int smooth = 0; smooth < 2; smooth++) {
+        double smoothing = 0.125 * smooth;
+        check_softmax_of(backend, 1, 1, 1, smoothing, bound);
+        check_softmax_of(backend, 1, 10, 1, smoothing, bound);
+        check_softmax_of(backend, 7, 3, 2, smoothing, bound);
+        check_softmax_of(backend, 25, 10, 5, smoothing, bound);
+        check_softmax_of(backend, 6, 17, 1e4, smoothing, bound);
+    }
 }
 
 enum { PARAMS = 37, STEPS = 6 };
@@ -280,7 +285,53 @@ static void run_updates(const ole_backend *backend, ole_update update, double *p
     backend->close(context);
 }
 
+/* Two gradients, large enough for several parts or tiles, clipped by their joint norm; returns how
+ * far an element is at most from what it was times `factor`. */
+static double clip(const ole_backend *backend, double largest, double factor) {
+    enum { MANY = 20000 };
+    static double values[MANY];
+    static const int64_t counts[] = {PARAMS, MANY};
+    ole_device_context *context = op_open(backend, OLE_CONV_AUTO, 2);
+    ole_node node = {0};
+    ole_param param[2];
+    ole_update_item items[2];
+    double worst = 0.0;
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < counts[k]; i++)
+            values[i] = (double)(float)sin((double)(i + k));
+        void *gradient = send(backend, context, values, counts[k]);
+        param[k] = (ole_param){.kind = OLE_PARAM_BIAS, .count = counts[k]};
+        items[k] = (ole_update_item){.node = &node,
+                                     .param = &param[k],
+                                     .data = gradient,
+                                     .gradient = gradient,
+                                     .bytes = (size_t)counts[k] * backend->element_size,
+                                     .rate = 1.0};
+    }
+    backend->clip(context, largest, items, 2);
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < counts[k]; i++) {
+            double expected = factor * (double)(float)sin((double)(i + k));
+            worst = fmax(worst, fabs(element(backend, context, items[k].gradient, i) - expected));
+        }
+        backend->free(context, items[k].gradient);
+    }
+    backend->close(context);
+    return worst;
+}
+
+static void check_clip(const ole_backend *backend, double bound) {
+    double squares = 0.0;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < (k ? 20000 : PARAMS); i++)
+            squares += pow((double)(float)sin((double)(i + k)), 2);
+    assert_true(clip(backend, 1e3, 1.0) == 0.0); /* small enough already */
+    double factor = 0.5 / (sqrt(squares) + 1e-6);
+    assert_true(clip(backend, 0.5, factor) <= bound * factor);
+}
+
 void check_updates(const ole_backend *backend, double bound) {
+    check_clip(backend, bound);
     static const ole_update updates[] = {
         {OLE_UPDATE_SGD, .lr = 0.1},
         {OLE_UPDATE_SGD, .lr = 0.1, .weight_decay = 1e-2, .momentum = 0.9},
@@ -288,6 +339,8 @@ void check_updates(const ole_backend *backend, double bound) {
         {OLE_UPDATE_ADAM, .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
         {OLE_UPDATE_ADAM, .lr = 1e-2, .weight_decay = 1e-2, .beta1 = 0.8, .beta2 = 0.9,
          .eps = 1e-3},
+        {OLE_UPDATE_ADAM, .lr = 1e-2, .weight_decay = 0.5, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3,
+         .decoupled = true},
     };
     for (size_t k = 0; k < sizeof updates / sizeof *updates; k++) {
         double found[PARAMS], expected[PARAMS];

@@ -85,9 +85,9 @@ static void test_cifar_damage(void **state) {
                 "data_batch_3.bin: byte 3073: label 10, not 0 to 9");
     data_cut("ten/data_batch_2.bin", 4 * 3073 - 1);
     data_expect(data_name("cifar10", ten), NULL, OLE_ERROR_FORMAT,
-                "data_batch_2.bin: has 12291 bytes, not a multiple of 3073");
+                "data_batch_2.bin: 12291 bytes, not a multiple of 3073");
     data_cut("ten/data_batch_2.bin", 0);
-    data_expect(data_name("cifar10", ten), NULL, OLE_ERROR_FORMAT, "data_batch_2.bin: has 0 bytes");
+    data_expect(data_name("cifar10", ten), NULL, OLE_ERROR_FORMAT, "data_batch_2.bin: 0 bytes");
     unlink(data_path("ten/data_batch_2.bin"));
     data_expect(data_name("cifar10", ten), NULL, OLE_ERROR_IO, "there is no data_batch_2.bin here");
     data_poke("hundred/cifar-100-binary/train.bin", 1, 100);
@@ -141,9 +141,9 @@ static void test_stl_damage(void **state) {
     data_expect(name, NULL, OLE_ERROR_FORMAT, "train_y.bin: byte 3: label 11, not 1 to 10");
     data_cut("train_y.bin", 9);
     data_expect(name, NULL, OLE_ERROR_FORMAT,
-                "train_y.bin: has 9 bytes, one a label, but there are 10 images");
+                "train_y.bin: 9 bytes, one per label, but there are 10 images");
     data_cut("train_X.bin", 10 * STL_PIXELS - 5);
-    data_expect(name, NULL, OLE_ERROR_FORMAT, "train_X.bin: has 276475 bytes, not a multiple of ");
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "train_X.bin: 276475 bytes, not a multiple of ");
     unlink(data_path("train_X.bin"));
     data_expect(name, NULL, OLE_ERROR_IO, "there is no train_X.bin here");
 }
@@ -207,7 +207,7 @@ static void test_svhn_damage(void **state) {
     }
     data_write("train_32x32.mat", whole, size);
     data_poke("train_32x32.mat", (long)(size / 2), whole[size / 2] ^ 0x55);
-    data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: is cut off or damaged");
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: truncated or damaged");
     for (size_t at = 130; at < size; at += size / 64) { /* no damage may do worse than an error */
         data_write("train_32x32.mat", whole, size);
         data_poke("train_32x32.mat", (long)at, whole[at] ^ 0x55);
@@ -219,7 +219,7 @@ static void test_svhn_damage(void **state) {
     write_mat("train_32x32.mat", 0, 10, 16, false);
     data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: variable X is not 32x32x3xN bytes");
     data_write("train_32x32.mat", "no MATLAB file", 14);
-    data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: byte 0: this is no MATLAB file");
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: byte 0: not a MATLAB file");
     unlink(data_path("train_32x32.mat"));
     data_expect(name, NULL, OLE_ERROR_IO, "there is no train_32x32.mat here");
 }

@@ -1,8 +1,14 @@
 /*
- * tests/unit/data/test_data_folder.c - folders of images: classes, parts, sizes, bad images.
+ * tests/unit/data/test_data_folder.c - folders of images: classes, parts, sizes, bad images,
+ * alignment.
  */
+#include "data/formats/landmarks.h"
 #include "data/source.h"
 #include "data_files.h"
+
+#include <complex.h>
+#include <math.h>
+#include <time.h>
 
 /* A pgm of width x height, all pixels `value`. */
 static void write_grey(const char *name, int width, int height, int value) {
@@ -78,7 +84,7 @@ static void test_parts(void **state) {
     ole_dataset_close(data_open(data_name("folder", ""), NULL));
     write_grey("test/c/1.pgm", 2, 2, 3);
     data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
-                "test/c: this class has no folder of images to train on");
+                "test/c: this class has no training folder");
 }
 
 static void test_sizes(void **state) {
@@ -86,7 +92,7 @@ static void test_sizes(void **state) {
     write_grey("dog/5.pgm", 5, 3, 9);
     data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA, "dog/5.pgm: is 5x3 pixels, ");
     data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
-                "cat/0.PGM is 4x3: give one size for all");
+                "cat/0.PGM is 4x3; scale all to one size");
     ole_dataset_options options;
     ole_dataset_options_init(&options);
     options.resize = 2;
@@ -108,7 +114,7 @@ static void test_sizes(void **state) {
     ole_dataset_close(set);
     options.resize = 0;
     data_expect(data_name("folder", ""), &options, OLE_ERROR_ARGUMENT,
-                "options.resize_width is 3: give 0 to 4096, and the height as resize");
+                "options.resize_width is 3; must be 0 to 4096, with the height in options.resize");
 }
 
 /* What is known before the images are read. */
@@ -146,7 +152,7 @@ static void test_look_at_nothing(void **state) {
     data_write("cat/b.png", "also", 4);
     assert_int_equal(ole_dataset_probe(data_name("folder", ""), NULL, &probe, &error),
                      OLE_ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "cat/a.png: byte 0: this is no png"));
+    assert_non_null(strstr(error.message, "cat/a.png: byte 0: not a png"));
     assert_int_equal(ole_dataset_probe("folder:", NULL, &probe, &error), OLE_ERROR_ARGUMENT);
     assert_ok(ole_dataset_probe("digits", NULL, &probe, &error), &error);
     assert_int_equal(probe.height, 8);
@@ -188,8 +194,8 @@ static void test_told(void **state) {
         assert_int_equal(t.count, 3);
         assert_string_equal(
             t.text, "/cat/0.PGM|byte 11: the file ends before its 4x3 pixels do: it is cut off\n"
-                    "/cat/9.PGM|byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image\n"
-                    "/dog/3.pgm|byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image\n");
+                    "/cat/9.PGM|byte 0: not a png, jpeg, webp, bmp, tiff, pgm or ppm image\n"
+                    "/dog/3.pgm|byte 0: not a png, jpeg, webp, bmp, tiff, pgm or ppm image\n");
     }
     data_dir_empty(state);
     data_write("a/1.png", "nothing", 7);
@@ -236,18 +242,169 @@ static void test_bad_images(void **state) {
 static void test_empty(void **state) {
     (void)state;
     data_write("bird/notes.txt", "no images", 9);
-    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
-                "bird: there are no images in this class");
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA, "bird: no images in this class");
     data_write("bird/small/notes.txt", "no images", 9);
-    data_expect(
-        data_name("folder", ""), NULL, OLE_ERROR_DATA,
-        "bird: a class of folders, without images: name the folder right above the classes");
+    data_expect(data_name("folder", ""), NULL, OLE_ERROR_DATA,
+                "bird: this class folder holds folders, not images; name the folder right above "
+                "the classes");
     data_expect(data_name("folder", "cat"), NULL, OLE_ERROR_DATA,
-                "cat: has 0 sub-folders; it needs one for each class");
+                "cat: 0 subfolders; classification needs one per class");
     data_expect(data_name("folder", "nowhere"), NULL, OLE_ERROR_IO,
                 "nowhere: cannot open the folder: No such file or directory");
     data_expect("folder", NULL, OLE_ERROR_ARGUMENT, "as in folder:photos");
     data_expect("folder:", NULL, OLE_ERROR_ARGUMENT, "as in folder:photos");
+}
+
+/* ---- Alignment by landmarks ---------------------------------------------------------------- */
+
+enum { FACE_WIDTH = 24, FACE_HEIGHT = 20 };
+
+/* Grey rises by `right` per column and `down` per row, so that any interpolation is exact. */
+static void write_slope(const char *name, int right, int down) {
+    unsigned char bytes[600];
+    int used = snprintf((char *)bytes, sizeof bytes, "P5 %d %d 255\n", FACE_WIDTH, FACE_HEIGHT);
+    for (int i = 0; i < FACE_WIDTH * FACE_HEIGHT; i++)
+        bytes[used + i] = (unsigned char)(10 + right * (i % FACE_WIDTH) + down * (i / FACE_WIDTH));
+    data_write(name, bytes, (size_t)(used + FACE_WIDTH * FACE_HEIGHT));
+}
+
+static void write_text(const char *name, const char *text) {
+    data_write(name, text, strlen(text));
+}
+
+static ole_dataset_options align_options(void) {
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.test_share = 0;
+    options.resize = 8;
+    options.align = "marks.csv";
+    return options;
+}
+
+/* The eyes at these places of the source determine where each output pixel comes from. */
+static void check_aligned(double _Complex left, double _Complex right, int rise, int fall) {
+    char text[300];
+    snprintf(text, sizeof text, "file,lx,ly,rx,ry\na/1.pgm,%g,%g,%g,%g\nb/1.pgm,9,9,14,9\n",
+             creal(left), cimag(left), creal(right), cimag(right));
+    write_text("marks.csv", text);
+    write_slope("a/1.pgm", rise, fall);
+    ole_dataset_options options = align_options();
+    ole_dataset *set = data_open(data_name("folder", ""), &options);
+    float sample[64];
+    ole_error error;
+    assert_ok(ole_dataset_sample(set, OLE_SPLIT_TRAIN, 0, sample, &error), &error);
+    double _Complex from = 0.34 * 8 - 0.5 + (0.44 * 8 - 0.5) * I, to = from + 0.32 * 8;
+    double _Complex turn = (right - left) / (to - from);
+    int inside = 0;
+    for (int v = 0; v < 8; v++)
+        for (int u = 0; u < 8; u++) {
+            double _Complex place = left + turn * (u + v * I - from);
+            double x = creal(place), y = cimag(place), edge = cabs(turn);
+            if (x < edge || x > FACE_WIDTH - 1 - edge || y < edge || y > FACE_HEIGHT - 1 - edge)
+                continue;
+            inside++;
+            assert_float_equal(255 * sample[v * 8 + u], 10 + rise * x + fall * y, 0.51);
+        }
+    assert_true(inside > 30);
+    ole_dataset_close(set);
+}
+
+static void test_align(void **state) {
+    (void)state;
+    write_slope("b/1.pgm", 1, 1);
+    check_aligned(9 + 8 * I, 12.2 + 8 * I, 5, 3);   /* larger than the template's 2.56 */
+    check_aligned(10 + 9 * I, 12 + 10.5 * I, 4, 4); /* turned */
+    check_aligned(12 + 9 * I, 11 + 7 * I, 3, 6);    /* upside down, and enlarged */
+    check_aligned(8 + 8 * I, 14 + 7 * I, 5, 3);     /* shrunk by more than 2 */
+}
+
+/* Landmarks far apart, of a small image, read no more of it than there is: one second and not one
+ * for each image, or more. */
+static void test_align_far(void **state) {
+    (void)state;
+    enum { IMAGES = 16 };
+    char text[60 * IMAGES], *to = text + sprintf(text, "file,lx,ly,rx,ry\nb/1.pgm,9,9,14,9\n");
+    write_slope("b/1.pgm", 1, 1);
+    for (int i = 0; i < IMAGES; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "a/%d.pgm", i);
+        write_slope(name, 1, 1);
+        to += sprintf(to, "%s,0,0,1e5,1e5\n", name);
+    }
+    write_text("marks.csv", text);
+    ole_dataset_options options = align_options();
+    options.resize = 256;
+    clock_t before = clock();
+    ole_dataset_close(data_open(data_name("folder", ""), &options));
+    assert_true((double)(clock() - before) / CLOCKS_PER_SEC < 4.0);
+}
+
+/* No change of the transform brings five landmarks nearer to the template. */
+static void test_align_least(void **state) {
+    (void)state;
+    static const double source[5][2] = {{7, 8}, {14, 9}, {10, 13}, {8, 16}, {13, 15}};
+    static const double aim[5][2] = {
+        {0.34, 0.44}, {0.66, 0.44}, {0.5, 0.62}, {0.37, 0.80}, {0.63, 0.80}};
+    write_text("marks.csv", "file,a,b,c,d,e,f,g,h,i,j\na/1.pgm,7,8,14,9,10,13,8,16,13,15\n");
+    ole_landmarks marks;
+    ole_similarity t;
+    ole_error error;
+    assert_ok(ole_landmarks_read(&marks, data_path(""), "marks.csv", &error), &error);
+    assert_ok(ole_landmarks_fit(&marks, "a/1.pgm", 50, 100, &t, &error), &error);
+    ole_landmarks_free(&marks);
+    double _Complex forth = 1 / (t.cosine + t.sine * I), shift = -forth * (t.x + t.y * I);
+    double best = 0;
+    for (int change = 0; change < 9; change++) {
+        static const double _Complex steps[4] = {1, -1, I, -I};
+        double _Complex a = forth + (change > 4 ? 1e-3 * steps[change - 5] : 0), sum = 0;
+        double _Complex b = shift + (change > 0 && change < 5 ? 1e-2 * steps[change - 1] : 0);
+        for (int k = 0; k < 5; k++) {
+            double _Complex off = a * (source[k][0] + source[k][1] * I) + b -
+                                  (100 * aim[k][0] - 0.5 + (50 * aim[k][1] - 0.5) * I);
+            sum += off * conj(off);
+        }
+        if (change == 0) best = creal(sum);
+        assert_true(change == 0 || creal(sum) > best);
+    }
+}
+
+static void test_align_mistakes(void **state) {
+    (void)state;
+    write_slope("a/1.pgm", 1, 1);
+    write_slope("a/2.pgm", 1, 1);
+    write_slope("b/1.pgm", 1, 1);
+    write_slope("b/2.pgm", 1, 1);
+    ole_dataset_options options = align_options();
+    const char *name = data_name("folder", "");
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"file,x,y,x,y\na/1.pgm,1,2,3,4\na/1.pgm,1,2,3,4\n", "'a/1.pgm' has another row"},
+        {"file,x,y,x,y\na/1.pgm,1,2,3,left\nb/1.pgm,1,2,3,4\n", "found 'left'"},
+        {"file,x,y\na/1.pgm,1,2\n", "3 columns; must be the file and x and y of 2 to 128"},
+        {"file,x,y,x,y,x,y\na/1.pgm,1,2,3,4,5,6\n", "3 landmarks per image need a row called"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_text("marks.csv", wrong[i].text);
+        data_expect(name, &options, OLE_ERROR_DATA, wrong[i].message);
+    }
+    write_text("marks.csv", "file,x,y,x,y\na/1.pgm,1,2,3,4\nb/1.pgm,5,5,5,5\nb/2.pgm,1,2,3,4\n");
+    data_expect(name, &options, OLE_ERROR_FORMAT, "a/2.pgm: no row in ");
+    options.skip_bad = true; /* a/2.pgm has no row, b/1.pgm no extent */
+    ole_dataset *set = data_open(name, &options);
+    assert_int_equal(ole_dataset_get_info(set)->skipped, 2);
+    assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN], 2);
+    ole_dataset_close(set);
+    write_text("marks.csv", "file,x,y,x,y,x,y\ntemplate,.2,.2,.8,.2,.5,.8\na/1.pgm,1,2,9,2,5,8\n"
+                            "b/2.pgm,1,2,9,2,5,8\n");
+    set = data_open(name, &options);
+    assert_int_equal(ole_dataset_get_info(set)->count[OLE_SPLIT_TRAIN], 2);
+    ole_dataset_close(set);
+    options.resize = 0;
+    data_expect(name, &options, OLE_ERROR_ARGUMENT, "options.align needs the size of the images");
+    options.resize = 8;
+    options.align = "nowhere.csv";
+    data_expect(name, &options, OLE_ERROR_IO, "nowhere.csv");
 }
 
 int main(void) {
@@ -260,6 +417,10 @@ int main(void) {
         cmocka_unit_test_setup(test_told, write_animals),
         cmocka_unit_test_setup(test_bad_images, write_animals),
         cmocka_unit_test_setup(test_empty, write_animals),
+        cmocka_unit_test_setup(test_align, data_dir_empty),
+        cmocka_unit_test_setup(test_align_far, data_dir_empty),
+        cmocka_unit_test_setup(test_align_least, data_dir_empty),
+        cmocka_unit_test_setup(test_align_mistakes, data_dir_empty),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
 }

@@ -132,7 +132,7 @@ static void test_places(void **state) {
 
 static void test_names(void **state) {
     (void)state;
-    data_expect("mnits", NULL, OLE_ERROR_ARGUMENT, "mnits: this is no data set; they are digits");
+    data_expect("mnits", NULL, OLE_ERROR_ARGUMENT, "mnits: unknown data set; choose digits");
     data_expect("digits:here", NULL, OLE_ERROR_ARGUMENT, "take no path");
     data_expect("mnist:/no/where", NULL, OLE_ERROR_IO,
                 "/no/where: there is no train-images-idx3-ubyte(.gz) here");
@@ -159,36 +159,36 @@ static void test_missing_file(void **state) {
 static void test_magic(void **state) {
     (void)state;
     data_poke("train-images-idx3-ubyte", 3, 1);
-    bad("train-images-idx3-ubyte: begins with 0x00000801, not 0x00000803: it is no idx file of "
+    bad("train-images-idx3-ubyte: begins with 0x00000801, not 0x00000803: not an idx file of "
         "images");
 }
 
 static void test_short(void **state) {
     (void)state;
     data_cut("t10k-images-idx3-ubyte", 16 + TEST * PIXELS - 1);
-    bad("t10k-images-idx3-ubyte: ends at byte 105, in the images: it is cut off");
+    bad("t10k-images-idx3-ubyte: truncated at byte 105, in the images; get it again");
     data_cut("t10k-images-idx3-ubyte", 10);
-    bad("t10k-images-idx3-ubyte: ends at byte 10, in the header: it is cut off");
+    bad("t10k-images-idx3-ubyte: truncated at byte 10, in the header; get it again");
     data_cut("t10k-images-idx3-ubyte", 0);
-    bad("ends at byte 0, in the header");
+    bad("truncated at byte 0, in the header");
 }
 
 static void test_long(void **state) {
     (void)state;
     data_poke("train-labels-idx1-ubyte", 8 + TRAIN, 0);
-    bad("train-labels-idx1-ubyte: goes on after byte 28, where it should end");
+    bad("train-labels-idx1-ubyte: continues after byte 28, where it should end");
 }
 
 static void test_huge_header(void **state) {
     (void)state;
     data_poke("train-images-idx3-ubyte", 4, 0xff);
-    bad("train-images-idx3-ubyte: byte 4 says 4278190100, more than the file has");
+    bad("train-images-idx3-ubyte: byte 4: 4278190100 does not fit the file");
     data_poke("train-images-idx3-ubyte", 4, 0);
     data_poke("train-images-idx3-ubyte", 8, 0xff);
-    bad("byte 8 says 4278190083");
+    bad("byte 8: 4278190083");
     data_poke("train-images-idx3-ubyte", 8, 0);
     data_poke("train-images-idx3-ubyte", 11, 0);
-    bad("byte 8 says 0");
+    bad("byte 8: 0");
 }
 
 static void test_counts(void **state) {
@@ -200,7 +200,7 @@ static void test_counts(void **state) {
 static void test_shapes(void **state) {
     (void)state;
     data_poke("t10k-images-idx3-ubyte", 11, 1);
-    bad("t10k-images-idx3-ubyte: byte 8: the images are 1x3, those to train on 3x3");
+    bad("t10k-images-idx3-ubyte: byte 8: images of 1x3, but the training images are 3x3");
 }
 
 static void test_label(void **state) {
@@ -224,7 +224,7 @@ static void test_damaged_gzip(void **state) {
     size_t size;
     free(data_read("train-images-idx3-ubyte.gz", &size));
     data_cut("train-images-idx3-ubyte.gz", size - 12);
-    bad("train-images-idx3-ubyte.gz: ends at byte ");
+    bad("train-images-idx3-ubyte.gz: truncated at byte ");
     write_part("train", TRAIN, true);
     data_poke("train-images-idx3-ubyte.gz", (long)size / 2, 0xff);
     data_poke("train-images-idx3-ubyte.gz", (long)size / 2 + 1, 0xff);
@@ -245,7 +245,7 @@ static void test_packed_zeros(void **state) {
     memcpy(bytes, header, sizeof header);
     data_write_gz("train-images-idx3-ubyte.gz", bytes, BYTES);
     free(bytes);
-    bad("train-images-idx3-ubyte.gz: byte 12 says 28, more than the file has");
+    bad("train-images-idx3-ubyte.gz: byte 12: 28 does not fit the file");
 }
 
 int main(void) {

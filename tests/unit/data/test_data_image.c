@@ -65,14 +65,14 @@ static void test_pnm_damage(void **state) {
     read_bad("a.pgm", OLE_ERROR_FORMAT, "a pixel is missing or over the maximum");
     write_text("a.png", "GIF89a not an image we read");
     read_bad("a.png", OLE_ERROR_FORMAT,
-             "a.png: byte 0: this is no png, jpeg, webp, bmp, tiff, pgm or ppm image");
+             "a.png: byte 0: not a png, jpeg, webp, bmp, tiff, pgm or ppm image");
     write_text("a.png", "");
-    read_bad("a.png", OLE_ERROR_FORMAT, "a.png: byte 0: this is no png");
+    read_bad("a.png", OLE_ERROR_FORMAT, "a.png: byte 0: not a png");
     read_bad("missing.png", OLE_ERROR_IO, "missing.png: cannot open: No such file");
     mkdir(data_path("folder.png"), 0700);
     read_bad("folder.png", OLE_ERROR_IO, "folder.png: cannot open: Is a directory");
     assert_int_equal(mkfifo(data_path("pipe.png"), 0600), 0); /* that nobody writes to */
-    read_bad("pipe.png", OLE_ERROR_IO, "pipe.png: cannot open: a pipe or a device: copy it to a");
+    read_bad("pipe.png", OLE_ERROR_IO, "pipe.png: cannot open: a pipe or a device; copy it to a");
     assert_int_equal(symlink("/dev/zero", data_path("zero.png")), 0);
     read_bad("zero.png", OLE_ERROR_IO, "zero.png: cannot open: a pipe or a device");
 }
@@ -104,6 +104,30 @@ static void test_png(void **state) {
                               77,  254, 3,   1}; /* and half of it half as bright */
     write_png("f.png", PNG_FORMAT_GA, 4, 1, faint);
     check_file("f.png", 1, 1, 4, (const uint8_t[]){100, 51, 77, 0});
+}
+
+/* A photo that lies: the eXIf chunk stands before the pixels, or after them. */
+static void test_png_orientation(void **state) {
+    (void)state;
+    static const uint8_t pixels[] = "abcdef";
+    uint8_t block[26] = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6};
+    for (int after = 0; after < 2; after++) {
+        FILE *file = fopen(data_path("turned.png"), "wb");
+        png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+        png_infop info = png_create_info_struct(png);
+        png_init_io(png, file);
+        png_set_IHDR(png, info, 3, 2, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+                     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+        png_write_info(png, info);
+        if (!after) png_write_chunk(png, (png_const_bytep) "eXIf", block, sizeof block);
+        png_write_row(png, pixels);
+        png_write_row(png, pixels + 3);
+        if (after) png_write_chunk(png, (png_const_bytep) "eXIf", block, sizeof block);
+        png_write_end(png, NULL);
+        png_destroy_write_struct(&png, &info);
+        fclose(file);
+        check_file("turned.png", 1, 3, 2, (const uint8_t *)"daebfc");
+    }
 }
 
 /* 16 bits a pixel, as most programs write them: not a word about their gamma. */
@@ -309,7 +333,7 @@ static void test_jpeg_scans(void **state) {
     for (int levels = 2; levels <= 10; levels += 8) {
         write_scans("many.jpg", levels);
         read_bad("many.jpg", OLE_ERROR_FORMAT,
-                 ": more than 100 scans, which take too long: save it again as a baseline jpeg");
+                 ": more than 100 scans take too long to read; save it as a baseline jpeg");
         assert_int_equal(ole_image_probe(data_path("many.jpg"), &(ole_image){0}, NULL), OLE_OK);
     }
 }
@@ -463,6 +487,7 @@ int main(void) {
         cmocka_unit_test_setup(test_pnm_damage, data_dir_empty),
 #ifdef OLE_HAVE_PNG
         cmocka_unit_test_setup(test_png, data_dir_empty),
+        cmocka_unit_test_setup(test_png_orientation, data_dir_empty),
         cmocka_unit_test_setup(test_png_deep, data_dir_empty),
         cmocka_unit_test_setup(test_png_damage, data_dir_empty),
         cmocka_unit_test_setup(test_png_dense, data_dir_empty),

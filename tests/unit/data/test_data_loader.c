@@ -1,6 +1,6 @@
 /*
  * tests/unit/data/test_data_loader.c - batches: the same bits whatever the threads and the order of
- * asking; crop, flip and normalisation by hand; balanced batches.
+ * asking; crop, flip and normalisation by hand; photo augmentation against NumPy; balanced batches.
  */
 #include "base/philox.h"
 #include "data/loader/augment.h"
@@ -8,6 +8,8 @@
 #include "data_files.h"
 #include "held_memory.h"
 #include "ole/npy.h"
+
+#include "../../recorded/photo_augment.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -289,7 +291,7 @@ static const char *write_images(bool bytes) {
 static void augment(const float *image, const ole_loader_options *o, int64_t epoch, int64_t sample,
                     float *out) {
     uint32_t words[4];
-    ole_philox(o->seed, OLE_RANDOM_AUGMENT, (uint64_t)epoch, (uint64_t)sample, words);
+    ole_philox(o->seed, OLE_RANDOM_WINDOW, (uint64_t)epoch, (uint64_t)sample, words);
     int padded = SIDE + 2 * o->crop;
     int top = (int)ole_below(words[0], 2 * (uint32_t)o->crop + 1);
     int left = (int)ole_below(words[1], 2 * (uint32_t)o->crop + 1);
@@ -389,7 +391,7 @@ static void test_errors(void **state) {
     options = defaults();
     options.balanced_classes = 11;
     options.balanced_samples = 2;
-    expect(set, OLE_SPLIT_TRAIN, &options, "options.balanced_classes is 11: give 1 to 10");
+    expect(set, OLE_SPLIT_TRAIN, &options, "options.balanced_classes is 11; must be 1 to 10");
     options.balanced_classes = 10;
     options.balanced_samples = 0;
     expect(set, OLE_SPLIT_TRAIN, &options, "options.balanced_samples is 0");
@@ -434,6 +436,86 @@ static void test_vectors(void **state) {
     ole_loader_destroy(loader);
     options.flip = true;
     expect(set, OLE_SPLIT_TRAIN, &options, "are for images; npy has vectors");
+    ole_dataset_close(set);
+}
+
+/* ---- Photos against tests/recorded/photo_augment.py ---------------------------------------- */
+
+enum { PHOTO_AREA = PHOTO_HEIGHT * PHOTO_WIDTH };
+
+/* The images of photo_augment.py, as bytes or as floats from 0 to 1. */
+static ole_dataset *open_photos(int channels, bool bytes) {
+    static uint8_t small[PHOTO_SAMPLES][3 * PHOTO_AREA];
+    static float floats[PHOTO_SAMPLES * 3 * PHOTO_AREA];
+    uint8_t *all = &small[0][0];
+    int64_t size = (int64_t)channels * PHOTO_AREA;
+    for (int64_t i = 0; i < PHOTO_SAMPLES * size; i++) {
+        int64_t k = i % size + 1000 * (i / size);
+        all[i] = (uint8_t)((k * k * 7 + k * 31) % 251);
+        floats[i] = (float)all[i] / 255.0f;
+    }
+    const int64_t labels[PHOTO_SAMPLES] = {0, 1, 0};
+    const int64_t shape[4] = {PHOTO_SAMPLES, channels, PHOTO_HEIGHT, PHOTO_WIDTH};
+    ole_error error;
+    assert_ok(ole_npy_write(data_path("X.npy"), bytes ? OLE_U8 : OLE_F32, 4, shape,
+                            bytes ? (void *)all : floats, &error),
+              &error);
+    int64_t count = PHOTO_SAMPLES;
+    assert_ok(ole_npy_write(data_path("y.npy"), OLE_I64, 1, &count, labels, &error), &error);
+    char name[1300];
+    snprintf(name, sizeof name, "npy:%s,%s", data_path("X.npy"), data_path("y.npy"));
+    ole_dataset_options options;
+    ole_dataset_options_init(&options);
+    options.test_share = 0;
+    return data_open(name, &options);
+}
+
+static void check_photos(const photo_case *expected, bool bytes) {
+    ole_dataset *set = open_photos(expected->channels, bytes);
+    ole_loader_options options = defaults();
+    options.seed = PHOTO_SEED;
+    options.crop = expected->crop;
+    options.flip = expected->flip;
+    options.resized_crop = expected->resized;
+    options.rotate = expected->rotate;
+    options.jitter = expected->jitter;
+    options.erase = expected->erase;
+    options.cutout = expected->cutout;
+    const float mean[3] = {0.3f, 0.45f, 0.6f}, deviation[3] = {0.25f, 0.5f, 0.4f};
+    memcpy(options.mean, mean, sizeof mean);
+    memcpy(options.deviation, deviation, sizeof deviation);
+    ole_loader *loader = create(set, OLE_SPLIT_TRAIN, &options);
+    int64_t size = (int64_t)expected->channels * PHOTO_AREA;
+    for (int epoch = 0; epoch < 2; epoch++) {
+        ole_batch batch = get(loader, epoch, 0);
+        double sum = 0;
+        for (int64_t i = 0; i < PHOTO_SAMPLES * size; i++)
+            sum += (double)(1 + i % 17) * (double)batch.images[i];
+        assert_float_equal(sum, expected->epoch[epoch], 0.05);
+        for (int i = 0; i < PHOTO_SAMPLES; i++)
+            for (int k = 0; k < 6; k++)
+                assert_float_equal(batch.images[i * size + k * (size - 1) / 5],
+                                   expected->pixel[epoch][i][k], 2e-5);
+    }
+    ole_loader_destroy(loader);
+    ole_dataset_close(set);
+}
+
+static void test_photos(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof photo_cases / sizeof *photo_cases; i++) {
+        check_photos(&photo_cases[i], true);
+        if (photo_cases[i].jitter == 0) check_photos(&photo_cases[i], false);
+    }
+    ole_dataset *set = open_photos(3, false);
+    ole_loader_options options = defaults();
+    options.jitter = 0.2;
+    expect(set, OLE_SPLIT_TRAIN, &options, "options.jitter is for images of bytes; npy has floats");
+    options.jitter = 1.5;
+    expect(set, OLE_SPLIT_TRAIN, &options, "options.jitter is 1.5; must be 0 to 1");
+    options = defaults();
+    options.resized_crop = NAN;
+    expect(set, OLE_SPLIT_TRAIN, &options, "options.resized_crop is nan; must be 0 to 1");
     ole_dataset_close(set);
 }
 
@@ -486,7 +568,7 @@ int main(void) {
         cmocka_unit_test(test_balanced),     cmocka_unit_test(test_balanced_few),
         cmocka_unit_test(test_augmentation), cmocka_unit_test(test_errors),
         cmocka_unit_test(test_vectors),      cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_photos),       cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
 }

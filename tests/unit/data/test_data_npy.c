@@ -135,7 +135,7 @@ static void test_test_part(void **state) {
                 "yt.npy: label 0 is 5, a class without training samples");
     write_npy("Xt.npy", OLE_U8, 2, (const int64_t[]){1, 2}, x);
     data_expect(name_of("X.npy", "y.npy", "Xt.npy", "yt.npy"), NULL, OLE_ERROR_FORMAT,
-                "Xt.npy: 2x1x1 bytes, but those to train on are 2x1x1 floats");
+                "Xt.npy: 2x1x1 bytes, but the training samples are 2x1x1 floats");
 }
 
 static void test_refused(void **state) {
@@ -157,17 +157,18 @@ static void test_refused(void **state) {
     data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy has 4 labels; they must match");
     write_npy("X.npy", OLE_F32, 2, (const int64_t[]){4, 2}, x);
     write_npy("y.npy", OLE_I64, 2, (const int64_t[]){2, 2}, two_labels);
-    data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy: labels must be (N,) or (N, 1)");
+    data_expect(name, NULL, OLE_ERROR_FORMAT,
+                "y.npy: labels have shape (2, 2), not (N,) or (N, 1)");
     write_npy("y.npy", OLE_F32, 1, (const int64_t[]){4}, x);
-    data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy: labels are float32, integers are needed");
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "y.npy: labels are float32, not integers");
     const int64_t negative[4] = {0, 1, -2, 1};
     write_labels("y.npy", negative, 4);
-    data_expect(name, NULL, OLE_ERROR_DATA, "y.npy: label 2 is -2: labels are 0 or more");
-    data_expect("npy", NULL, OLE_ERROR_ARGUMENT, "npy: give two or four files");
-    data_expect("npy:a", NULL, OLE_ERROR_ARGUMENT, "npy: give two or four files");
-    data_expect("npy:a,b,c", NULL, OLE_ERROR_ARGUMENT, "npy: give two or four files");
-    data_expect("npy:a,,c,d", NULL, OLE_ERROR_ARGUMENT, "npy: give two or four files");
-    data_expect("npy:a,b,c,d,e,f", NULL, OLE_ERROR_ARGUMENT, "npy: give two or four files");
+    data_expect(name, NULL, OLE_ERROR_DATA, "y.npy: label 2 is -2; labels must be 0 or more");
+    data_expect("npy", NULL, OLE_ERROR_ARGUMENT, "npy: name two or four files");
+    data_expect("npy:a", NULL, OLE_ERROR_ARGUMENT, "npy: name two or four files");
+    data_expect("npy:a,b,c", NULL, OLE_ERROR_ARGUMENT, "npy: name two or four files");
+    data_expect("npy:a,,c,d", NULL, OLE_ERROR_ARGUMENT, "npy: name two or four files");
+    data_expect("npy:a,b,c,d,e,f", NULL, OLE_ERROR_ARGUMENT, "npy: name two or four files");
     data_expect("npy:/no/X.npy,/no/y.npy", NULL, OLE_ERROR_IO, "/no/X.npy: cannot open");
 }
 
@@ -204,9 +205,9 @@ static void test_words(void **state) {
                 "test.csv:kind: label 0 is 'bat', a class without training samples");
     write_text("test.csv", "a,kind,b\n1,7,2\n");
     data_expect(name_of("X.npy", "y.txt", "test.csv", "test.csv:kind"), NULL, OLE_ERROR_FORMAT,
-                "labels are words in one file and numbers in the other");
+                "labels are words in one file and numbers in the other; use the same in both");
     data_expect(name_of("all.csv", "all.csv:sort", NULL, NULL), NULL, OLE_ERROR_FORMAT,
-                "all.csv: there is no column 'sort'");
+                "all.csv: no column 'sort'");
 }
 
 /* An array of bytes stored in Fortran order comes out in C order. */

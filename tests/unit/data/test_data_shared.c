@@ -92,7 +92,7 @@ static void test_refused(void **state) {
     other = name;
     other.token++;
     assert_int_equal(ole_source_attach(&source, &other, &error), OLE_ERROR_IO);
-    assert_non_null(strstr(error.message, "is not what was published there"));
+    assert_non_null(strstr(error.message, "differs from the published one"));
     close(fd);
     assert_int_equal(ole_source_attach(&source, &name, &error), OLE_ERROR_IO);
     assert_non_null(strstr(error.message, "/proc/"));

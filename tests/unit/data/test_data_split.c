@@ -1,5 +1,5 @@
 /*
- * tests/unit/data/test_data_split.c - stratified splits, samples a class, choice of classes,
+ * tests/unit/data/test_data_split.c - stratified splits, samples per class, choice of classes,
  * statistics, and the random numbers and checksums under them.
  */
 #include "base/philox.h"
@@ -84,6 +84,37 @@ static void test_validation(void **state) {
     ole_dataset_close(set);
 }
 
+/* What is held out to calibrate are the samples that validation would take, or none. */
+static void test_calibration(void **state) {
+    (void)state;
+    static const struct {
+        double validation, calibration;
+        int64_t samples_per_class;
+        double as; /* the share of validation alone that holds out the same */
+    } cases[] = {{0.0, 0.1, 0, 0.1}, {0.2, 0.1, 0, 0.2}, {0.0, 0.1, 5, 0.0}, {0.1, 0.2, 5, 0.1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ole_dataset_options options = defaults();
+        options.validation = cases[i].validation;
+        options.calibration = cases[i].calibration;
+        options.samples_per_class = cases[i].samples_per_class;
+        ole_dataset *set = data_open("digits", &options);
+        options.validation = cases[i].as;
+        options.calibration = 0.0;
+        ole_dataset *other = data_open("digits", &options);
+        for (int s = 0; s < 3; s++) {
+            int64_t count, others;
+            uint64_t *list = prints(set, (ole_split)s, &count);
+            uint64_t *expected = prints(other, (ole_split)s, &others);
+            assert_int_equal(count, others);
+            assert_memory_equal(list, expected, (size_t)count * sizeof *list);
+            free(list);
+            free(expected);
+        }
+        ole_dataset_close(set);
+        ole_dataset_close(other);
+    }
+}
+
 static void test_seed(void **state) {
     (void)state;
     ole_dataset_options options = defaults();
@@ -130,7 +161,7 @@ static void test_samples_per_class(void **state) {
     ole_dataset_close(more);
     options.samples_per_class = 1000;
     data_expect("digits", &options, OLE_ERROR_ARGUMENT,
-                "digits: class 0 '0' has 112 training samples, not the 1000 asked for");
+                "digits: class 0 '0' has 112 training samples, not the requested 1000");
 }
 
 /* ---- Classes ------------------------------------------------------------------------------ */
@@ -191,19 +222,19 @@ static void test_class_errors(void **state) {
     ole_dataset_options options = defaults();
     options.classes = "1,cat";
     data_expect("digits", &options, OLE_ERROR_ARGUMENT,
-                "digits: there is no class 'cat': its 10 classes are 0 '0' to 9 '9'");
+                "digits: no class 'cat'; its 10 classes are 0 '0' to 9 '9'");
     options.classes = "1,10";
-    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "there is no class '10'");
+    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "no class '10'");
     options.classes = "1,,2";
-    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "there is no class ''");
+    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "no class ''");
     options.classes = "";
-    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "there is no class ''");
+    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "no class ''");
     options.classes = "1,-2";
-    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "there is no class '-2'");
+    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "no class '-2'");
     options.classes = "1,2,1";
     data_expect("digits", &options, OLE_ERROR_ARGUMENT, "class '1' is given twice");
     options.classes = "99999999999999999999";
-    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "there is no class '9999");
+    data_expect("digits", &options, OLE_ERROR_ARGUMENT, "no class '9999");
 }
 
 static void test_options(void **state) {
@@ -212,7 +243,7 @@ static void test_options(void **state) {
         ole_dataset_options options;
         const char *words;
     } cases[] = {
-        {defaults(), "options.validation is 1: give a share"},
+        {defaults(), "options.validation is 1; must be a share"},
         {defaults(), "options.validation is nan"},
         {defaults(), "options.test_share is -0.1"},
         {defaults(), "options.samples_per_class is -1"},
@@ -284,7 +315,7 @@ static void test_philox(void **state) {
                         16);
     uint32_t other[4];
     ole_philox(7, OLE_RANDOM_SHUFFLE, 1, 2, words);
-    ole_philox(7, OLE_RANDOM_AUGMENT, 1, 2, other);
+    ole_philox(7, OLE_RANDOM_WINDOW, 1, 2, other);
     assert_memory_not_equal(words, other, 16);
     assert_int_equal(ole_below(UINT32_MAX, 10), 9);
     assert_int_equal(ole_below(0, 10), 0);
@@ -323,15 +354,11 @@ static void test_checksums(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_seed),
-        cmocka_unit_test(test_samples_per_class),
-        cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_skip_test),
-        cmocka_unit_test(test_class_errors),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_philox),
+        cmocka_unit_test(test_validation),   cmocka_unit_test(test_calibration),
+        cmocka_unit_test(test_seed),         cmocka_unit_test(test_samples_per_class),
+        cmocka_unit_test(test_classes),      cmocka_unit_test(test_skip_test),
+        cmocka_unit_test(test_class_errors), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_statistics),   cmocka_unit_test(test_philox),
         cmocka_unit_test(test_checksums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

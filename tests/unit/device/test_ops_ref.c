@@ -234,13 +234,21 @@ static void softmax_by_hand(void **state) {
     ole_device_context *context = op_open(ref64, OLE_CONV_AUTO, 1);
     double logits[] = {0, log(3), log(3), 0}, gradient[4], loss;
     int64_t correct;
-    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, 2.0, gradient, NULL, &loss,
+    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, 0.0, 2.0, gradient, NULL, &loss,
                         &correct);
     static const double expected[] = {0.25, -0.25, 0.75, -0.75};
     assert_true(fabs(loss + 0.5 * (log(0.75) + log(0.25))) < 1e-15);
     assert_int_equal(correct, 1);
     for (int i = 0; i < 4; i++)
         assert_true(fabs(gradient[i] - expected[i]) < 1e-15);
+    /* Targets 0.1 and 0.9: the loss is the cross-entropy, the gradient score - target. */
+    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, 0.2, 2.0, gradient, NULL, &loss,
+                        &correct);
+    assert_true(fabs(loss + 0.5 * (0.9 * log(0.75) + 0.1 * log(0.25) + 0.9 * log(0.25) +
+                                   0.1 * log(0.75))) < 1e-15);
+    static const double smooth[] = {0.15, -0.15, 0.65, -0.65};
+    for (int i = 0; i < 4; i++)
+        assert_true(fabs(gradient[i] - smooth[i]) < 1e-15);
     ref64->close(context);
 }
 
@@ -287,6 +295,18 @@ static void adam_by_hand(void **state) {
     assert_true(fabs(three_steps(u) - p3) < 1e-13);
 }
 
+static void adamw_by_hand(void **state) {
+    (void)state;
+    ole_update u = {OLE_UPDATE_ADAM, .lr = 0.1,     .weight_decay = 0.5, .decoupled = true,
+                    .beta1 = 0.9,    .beta2 = 0.99, .eps = 1e-3};
+    double m1 = 0.1, v1 = 0.01, p1 = 3 * 0.95 - 0.1 * (m1 / 0.1) / (sqrt(v1 / 0.01) + 1e-3);
+    double m2 = 0.9 * m1 - 0.2, v2 = 0.99 * v1 + 0.04;
+    double p2 = p1 * 0.95 - 0.1 * (m2 / 0.19) / (sqrt(v2 / 0.0199) + 1e-3);
+    double m3 = 0.9 * m2 + 0.05, v3 = 0.99 * v2 + 0.0025;
+    double p3 = p2 * 0.95 - 0.1 * (m3 / 0.271) / (sqrt(v3 / 0.029701) + 1e-3);
+    assert_true(fabs(three_steps(u) - p3) < 1e-13);
+}
+
 static void other_precisions_are_refused(void **state) {
     (void)state;
     ole_device_options options = {.threads = 1, .precision = OLE_PRECISION_BF16};
@@ -311,6 +331,7 @@ int main(void) {
         cmocka_unit_test(softmax_by_hand),
         cmocka_unit_test(sgd_by_hand),
         cmocka_unit_test(adam_by_hand),
+        cmocka_unit_test(adamw_by_hand),
         cmocka_unit_test(other_precisions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

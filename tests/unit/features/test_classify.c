@@ -336,11 +336,11 @@ static void test_errors(void **state) {
     assert_non_null(strstr(error.message, "fill options with ole_classify_options_init()"));
     assert_int_equal(ole_classify_features(&got, &train.view, &test.view, NULL, &error),
                      OLE_ERROR_ARGUMENT);
-    assert_string_equal(error.message, "test features have 4 dimensions, those of training 3");
+    assert_string_equal(error.message, "test features have 4 dimensions, the training features 3");
     assert_int_equal(ole_classify_features(&got, &one.view, NULL, NULL, &error),
                      OLE_ERROR_ARGUMENT);
     assert_string_equal(error.message,
-                        "all rows have the label 0: give features of two classes or more");
+                        "all rows have the label 0; at least two classes are needed");
     train.x[3 * 10] = NAN; /* row 10 is ignored */
     assert_ok(ole_classify_features(&got, &train.view, NULL, NULL, &error), &error);
     train.x[3 * 7 + 2] = INFINITY;
@@ -361,12 +361,53 @@ static void test_errors(void **state) {
     release(&one);
 }
 
+/* Every neighbour against sorting all cosines. */
+static void test_neighbours(void **state) {
+    (void)state;
+    enum { ROWS = 90, DIM = 5, K = 7 };
+    set s = make(ROWS, DIM, 3, 0.5, 11), few = make(40, DIM, 3, 0.5, 12);
+    int64_t nearest[ROWS * K], alone[4 * K];
+    double found[ROWS * K];
+    for (int pass = 0; pass < 2; pass++) {
+        const set *of = pass ? &few : &s;
+        assert_int_equal(ole_nearest_rows(&s.view, pass ? &few.view : NULL, K, 3, NULL, NULL,
+                                          nearest, found, NULL),
+                         OLE_OK);
+        for (int64_t i = 0; i < of->view.rows; i++)
+            for (int64_t j = 0; j < ROWS; j++) {
+                double c = cosine(of->x + i * DIM, s.x + j * DIM, DIM);
+                bool listed = false;
+                for (int n = 0; n < K; n++)
+                    if (nearest[i * K + n] == j) {
+                        listed = true;
+                        assert_float_equal(found[i * K + n], c, 1e-12);
+                        if (n > 0) assert_true(found[i * K + n] <= found[i * K + n - 1] + 1e-12);
+                    }
+                assert_true(listed ? pass || i != j
+                                   : (!pass && i == j) || c <= found[i * K + K - 1] + 1e-12);
+            }
+    }
+    few.view.rows = 4;
+    assert_int_equal(ole_nearest_rows(&few.view, NULL, K, 1, NULL, NULL, alone, found, NULL),
+                     OLE_OK);
+    assert_true(alone[2] >= 0 && alone[3] == -1 && isnan(found[3]));
+    ole_error error;
+    few.x[2 * DIM] = NAN;
+    assert_int_equal(ole_nearest_rows(&s.view, &few.view, K, 1, NULL, NULL, nearest, NULL, &error),
+                     OLE_ERROR_DATA);
+    assert_string_equal(error.message, "test features: row 2 holds NaN or Inf");
+    assert_int_equal(ole_nearest_rows(&s.view, NULL, 0, 1, NULL, NULL, nearest, NULL, &error),
+                     OLE_ERROR_ARGUMENT);
+    release(&s);
+    release(&few);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_obvious), cmocka_unit_test(test_degenerate),
         cmocka_unit_test(test_sample),          cmocka_unit_test(test_float32),
         cmocka_unit_test(test_errors),          cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_large),           cmocka_unit_test(test_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,8 @@ static void test_drawn(void **state) {
         ole_pairs_free(&p);
     }
     assert_int_equal(ole_pairs_draw(&p, 3, labels, 10, 2, 1, &error), OLE_ERROR_ARGUMENT);
-    assert_string_equal(error.message, "1 pairs of one class and 2 of two are too few for 2 folds; "
-                                       "give more rows, or fewer folds");
+    assert_string_equal(error.message, "1 same and 2 different pairs are too few for 2 folds; "
+                                       "use more rows or fewer folds");
     assert_int_equal(ole_pairs_draw(&p, 9, NULL, 10, 2, 1, &error), OLE_ERROR_ARGUMENT);
 }
 
@@ -121,28 +121,27 @@ static void expect(const char *text, const char *list, int folds, const char *me
 
 static void test_bad_rows(void **state) {
     (void)state;
-    expect("", NULL, 2, "pairs.txt: there are no pairs in it");
-    expect("# nothing\n\n", NULL, 2, "pairs.txt: there are no pairs in it");
-    expect("0 1 1\n0 4 0\n", NULL, 2,
-           "pairs.txt, line 2: there is no row 4: the features have rows 0 to 3");
+    expect("", NULL, 2, "pairs.txt: holds no pairs");
+    expect("# nothing\n\n", NULL, 2, "pairs.txt: holds no pairs");
+    expect("0 1 1\n0 4 0\n", NULL, 2, "pairs.txt, line 2: no row 4; the features have rows 0 to 3");
     expect("0 1 1\n\n0 -1 0\n", NULL, 2,
-           "pairs.txt, line 3: two rows and 1 (same) or 0 (different) expected, this is '0 -1 0'");
+           "pairs.txt, line 3: expected two rows and 1 (same) or 0 (different), found '0 -1 0'");
     expect("0 1 2\n", NULL, 2,
-           "pairs.txt, line 1: two rows and 1 (same) or 0 (different) expected, this is '0 1 2'");
+           "pairs.txt, line 1: expected two rows and 1 (same) or 0 (different), found '0 1 2'");
     expect("0 1 1\n0 1\n", NULL, 2,
-           "pairs.txt, line 2: two rows and 1 (same) or 0 (different) expected, this is '0 1'");
+           "pairs.txt, line 2: expected two rows and 1 (same) or 0 (different), found '0 1'");
     expect("0 1 1 1\n", NULL, 2,
-           "pairs.txt, line 1: rows as '0 17 1', or LFW's first line as '10 300', expected, this "
-           "is '0 1 1 1'");
+           "pairs.txt, line 1: expected rows as '0 17 1', or LFW's first line as '10 300', "
+           "found '0 1 1 1'");
     expect("a b\n", NULL, 2,
-           "pairs.txt, line 1: rows as '0 17 1', or LFW's first line as '10 300', expected, this "
-           "is 'a b'");
+           "pairs.txt, line 1: expected rows as '0 17 1', or LFW's first line as '10 300', "
+           "found 'a b'");
     expect("0 99999999999999999999 1\n", NULL, 2,
-           "pairs.txt, line 1: two rows and 1 (same) or 0 (different) expected, this is '0 "
+           "pairs.txt, line 1: expected two rows and 1 (same) or 0 (different), found '0 "
            "99999999999999999999 1'");
     expect("0 1 1\n0 2 0\n1 2 0\n", NULL, 2,
-           "pairs.txt: 1 same and 2 different pairs are too few for 2 folds: each needs one of "
-           "both; give more pairs, or fewer folds");
+           "pairs.txt: 1 same and 2 different pairs are too few for 2 folds, which need one of "
+           "each kind; use more pairs or fewer folds");
 }
 
 /* However deep the folders, they cost no stack. */
@@ -165,14 +164,14 @@ static void test_deep_folders(void **state) {
 static void test_bad_names(void **state) {
     (void)state;
     expect("2 1\nA 1 2\n", NULL, 2,
-           "pairs.txt: these pairs have names: a list must say whose picture each row is "
-           "(--names)");
+           "pairs.txt: these pairs are names, so --names must list the name of "
+           "each row");
     const char list[] = "A_1\nA_2\nB_1\nB_2\n";
     expect("0 1\n", list, 2,
-           "pairs.txt, line 1: the numbers of folds and of pairs in each, as '10 300', expected, "
-           "this is '0 1'");
+           "pairs.txt, line 1: expected the numbers of folds and of pairs in each, as '10 "
+           "300', found '0 1'");
     expect("0 1 1\n2 3 0\n", list, 2,
-           "pairs.txt: these pairs are rows, which need no list of names: leave it out (--names)");
+           "pairs.txt: these pairs are row numbers, which need no list of names; omit --names");
     ole_pairs pairs;
     ole_error error;
     const char *path = write_text("pairs.txt", "2 1\nA 1 3\nA 1 B 1\nB 1 2\nA 2 B 2\n");
@@ -186,29 +185,29 @@ static void test_bad_lists(void **state) {
     (void)state;
     const char pairs[] = "2 1\nA 1 2\nA 1 B 1\nB 1 2\nA 2 B 2\n";
     expect(pairs, "A_1\nA_2\nB_1\n", 2,
-           "names.txt names 3 pictures, the features have 4 rows; they must match");
+           "names.txt names 3 pictures but the features have 4 rows; they must match");
     expect(pairs, "A_1\nA_2\nB_1\nB_2\nB_3\n", 2,
-           "names.txt names 5 pictures, the features have 4 rows; they must match");
+           "names.txt names 5 pictures but the features have 4 rows; they must match");
     expect(pairs, "A_1\nA_2\nB\nB_2\n", 2,
-           "names.txt, line 3: a picture's name as Ada_Lovelace_0004.jpg or Ada_Lovelace 4 "
-           "expected, this is 'B'");
+           "names.txt, line 3: expected a picture's name as Ada_Lovelace_0004.jpg or "
+           "Ada_Lovelace 4, found 'B'");
     expect(pairs, "A_1\nA_2\nB_x.jpg\nB_2\n", 2,
-           "names.txt, line 3: a picture's name as Ada_Lovelace_0004.jpg or Ada_Lovelace 4 "
-           "expected, this is 'B_x.jpg'");
+           "names.txt, line 3: expected a picture's name as Ada_Lovelace_0004.jpg or "
+           "Ada_Lovelace 4, found 'B_x.jpg'");
     expect(pairs, "A_1\nB_2\nA_1.png\nB_1\n", 2,
-           "names.txt: picture 1 of 'A' is there twice, as rows 0 and 2");
+           "names.txt: picture 1 of 'A' appears twice, as rows 0 and 2");
     const char list[] = "A_1\nA_2\nB_1\nB_2\n";
     expect("2 1\nA 1 2\nA 1 B 1\nB 1 2\n# end\n", list, 2,
            "pairs.txt: the file ends after 3 pairs, its first line announces more");
     expect("2 1\nA 1 2\nA 1 B 1\nB 1 2\nA 2 B 2\nA 1 2\n", list, 2,
-           "pairs.txt, line 6: the end of the file, after the pairs its first line announces, "
-           "expected, this is 'A 1 2'");
+           "pairs.txt, line 6: expected the end of the file, after the pairs its first line "
+           "announces, found 'A 1 2'");
     expect("2 1\nA 1 B 1\nA 1 2\nB 1 2\nA 2 B 2\n", list, 2,
-           "pairs.txt, line 2: two pictures of one person, NAME N N, expected, this is 'A 1 B 1'");
+           "pairs.txt, line 2: expected two pictures of one person, NAME N N, found 'A 1 B 1'");
     expect("2 1\nA 1 2\nA 1 B x\nB 1 2\nA 2 B 2\n", list, 2,
-           "pairs.txt, line 3: NAME N N, or NAME N NAME N, expected, this is 'A 1 B x'");
+           "pairs.txt, line 3: expected NAME N N or NAME N NAME N, found 'A 1 B x'");
     expect("10 300\nA 1 2\n", list, 2,
-           "pairs.txt, line 1: 10 folds of 300 same and as many different pairs are announced, the "
+           "pairs.txt, line 1: announces 10 folds of 300 same and as many different pairs, but the "
            "file has 3 lines");
 }
 

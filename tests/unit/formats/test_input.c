@@ -74,15 +74,16 @@ static void test_strings(void **state) {
     assert_words(write_strings(">U3", "(2, 1)", big, sizeof big), 2, values, 2, names);
     static const char *const ascii[] = {"cat", "owl"};
     assert_words(write_strings("|S3", "(2,)", "owlcat", 6), 2, values, 2, ascii);
-    assert_refused(write_strings("|S3", "(1, 2)", "owlcat", 6), 2, "labels must be (N,) or (N, 1)");
+    assert_refused(write_strings("|S3", "(1, 2)", "owlcat", 6), 2,
+                   "labels have shape (1, 2), not (N,) or (N, 1)");
     assert_refused(write_strings("|S3", "(3,)", "owlcat", 6), 3, "3 bytes short");
     assert_refused(write_strings("|S0", "(2,)", "", 0), 2, "dtype '|S0'");
-    assert_refused(write_strings("|O", "(2,)", "owlcat", 6), 2, "object arrays are not read");
+    assert_refused(write_strings("|O", "(2,)", "owlcat", 6), 2, "object arrays are not supported");
     ole_npy *array;
     ole_error error = {0};
     const char *path = write_strings("|S3", "(2,)", "owlcat", 6);
     assert_int_equal(ole_features_open(&array, path, NULL, &error), OLE_ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "strings are not read"));
+    assert_non_null(strstr(error.message, "strings are not supported"));
 }
 
 static void test_text(void **state) {
@@ -135,7 +136,9 @@ static void test_unite(void **state) {
     path = write_text("B.txt", "1\n2\n");
     assert_int_equal(ole_labels_read(&b, path, 2, "X.npy", &error), OLE_OK);
     assert_int_equal(ole_labels_unite(&a, &b, &error), OLE_ERROR_FORMAT);
-    assert_string_equal(error.message, "labels are words in one file and numbers in the other");
+    assert_string_equal(
+        error.message,
+        "labels are words in one file and numbers in the other; use the same in both");
     ole_labels_free(&a);
     ole_labels_free(&b);
 }

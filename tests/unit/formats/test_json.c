@@ -77,6 +77,31 @@ static void test_indented(void **state) {
                     "  \"nothing\": null\n}\n");
 }
 
+/* The kind of a value follows from its type. */
+static void test_several_at_once(void **state) {
+    (void)state;
+    sheet s;
+    begin(&s, 0);
+    s.writer = ole_json_begin(s.file, 0, '{');
+    const char *nothing = NULL;
+    char name[] = "x";
+    ole_json_put(&s.writer, J("double", 0.5), J("float", 0.25f), J("int", -1),
+                 J("bool", (bool)true));
+    ole_json_object(&s.writer, "more", J("int64", INT64_MIN), J("uint64", UINT64_MAX),
+                    J("unsigned", 7u), J("name", name), J("text", "y"), J("none", nothing),
+                    J("nan", (double)NAN), J("compared", (bool)(1 < 2)));
+    ole_json_numbers(&s.writer, "numbers", (const double[]){1.5, NAN}, 2);
+    ole_json_integers(&s.writer, "integers", (const int64_t[]){1, INT64_MAX}, 2);
+    ole_json_integers(&s.writer, "empty", NULL, 0);
+    ole_json_close(&s.writer);
+    assert_text(&s, "{\"double\": 0.5, \"float\": 0.25, \"int\": -1, \"bool\": true, "
+                    "\"more\": {\"int64\": -9223372036854775808, "
+                    "\"uint64\": 18446744073709551615, \"unsigned\": 7, \"name\": \"x\", "
+                    "\"text\": \"y\", \"none\": null, \"nan\": null, \"compared\": true}, "
+                    "\"numbers\": [1.5, null], \"integers\": [1, 9223372036854775807], "
+                    "\"empty\": []}\n");
+}
+
 static void test_lines_follow_each_other(void **state) {
     (void)state;
     sheet s;
@@ -226,6 +251,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_line),
         cmocka_unit_test(test_indented),
+        cmocka_unit_test(test_several_at_once),
         cmocka_unit_test(test_lines_follow_each_other),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_strings_that_are_not_utf8),

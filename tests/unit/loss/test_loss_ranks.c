@@ -98,7 +98,7 @@ static void check_batch(fixture *f, int size, const int64_t *rows, ole_ranks_los
 
 /* ---- grids ---------------------------------------------------------------------------------- */
 
-/* N < D, N = D, N > D; classes smaller and larger than D; one class, one sample a class. */
+/* N < D, N = D, N > D; classes smaller and larger than D; one class, one sample per class. */
 static const int64_t shapes[][3] = {
     {1, 1, 1},   {4, 7, 1},    {2, 2, 2},     {9, 1, 2},     {12, 12, 12}, {9, 40, 3},
     {13, 30, 2}, {33, 31, 4},  {50, 8, 5},    {60, 12, 2},   {40, 12, 1},  {64, 20, 40},

@@ -17,7 +17,7 @@ static const int64_t shapes[][3] = {
     {300, 520, 2},   /* N < D, classes of 150: solved by all threads together */
     {700, 300, 3},   /* N > D */
     {700, 300, 2},   /* N > D, classes with more rows than columns */
-    {260, 600, 260}, /* one sample a class */
+    {260, 600, 260}, /* one sample per class */
     {400, 90, 400},  /* the same with N > D */
     {320, 320, 1},   /* one class */
     {200, 700, 3},   /* classes of more than 64 rows */

@@ -99,10 +99,10 @@ static void test_bad_tensors(void **state) {
     static const struct {
         const char *header, *message;
     } cases[] = {
-        {"[]", ": the header is no JSON object" DAMAGED},
+        {"[]", ": the header is not a JSON object" DAMAGED},
         {"{\"a\":{\"dtype\":\"F33\",\"shape\":[2],\"data_offsets\":[0,8]}}",
-         ": tensor 'a': its dtype is missing or not known" DAMAGED},
-        {"{\"a\":7}", ": tensor 'a': its dtype is missing or not known" DAMAGED},
+         ": tensor 'a': its dtype is missing or unknown" DAMAGED},
+        {"{\"a\":7}", ": tensor 'a': its dtype is missing or unknown" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}",
          ": tensor 'a': its shape is missing, wrong or too large" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}",
@@ -114,23 +114,23 @@ static void test_bad_tensors(void **state) {
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}}",
          ": tensor 'a': its data_offsets are missing or wrong" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
-         ": tensor 'a': its elements lie outside the file (is it cut off?)" DAMAGED},
+         ": tensor 'a': its elements lie outside the file, which may be truncated" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}",
-         ": tensor 'a': its elements lie outside the file (is it cut off?)" DAMAGED},
+         ": tensor 'a': its elements lie outside the file, which may be truncated" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}",
-         ": tensor 'a': its shape and its data_offsets do not fit" DAMAGED},
+         ": tensor 'a': its shape and data_offsets do not match" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
          ": tensor 'a': its elements do not follow those of the tensor before it" DAMAGED},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
          ": 4 bytes at the end belong to no tensor" DAMAGED},
         {"{\"__metadata__\":[],\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}",
-         ": __metadata__ is no object" DAMAGED},
+         ": __metadata__ is not an object" DAMAGED},
         {"{\"__metadata__\":{\"x\":1},\"a\":{\"dtype\":\"U8\",\"shape\":[8],"
          "\"data_offsets\":[0,8]}}",
-         ": metadata 'x' is no string" DAMAGED},
+         ": metadata 'x' is not a string" DAMAGED},
         {"{\"__metadata__\":{\"checksum\":\"1\"},\"a\":{\"dtype\":\"U8\",\"shape\":[8],"
          "\"data_offsets\":[0,8]}}",
-         ": the checksum does not fit: the elements are damaged, copy the file again"},
+         ": wrong checksum: the elements are damaged; copy the file again"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(make(cases[i].header, 8), OLE_ERROR_FORMAT, cases[i].message);
@@ -142,11 +142,11 @@ static void test_bad_files(void **state) {
     assert_fails(path, OLE_ERROR_IO, ": cannot read: No such file or directory");
     assert_fails(temporary_dir, OLE_ERROR_IO, ": cannot read: Is a directory");
     write_bytes(path, "abc", 3);
-    assert_fails(path, OLE_ERROR_FORMAT, ": cut off after 3 bytes" DAMAGED);
+    assert_fails(path, OLE_ERROR_FORMAT, ": truncated after 3 bytes" DAMAGED);
     write_bytes(path, "\377\377\377\377\377\377\377\377{}", 10);
-    assert_fails(path, OLE_ERROR_FORMAT,
-                 ": the header is said to have 18446744073709551615 bytes, the file has 10 in "
-                 "all" DAMAGED);
+    assert_fails(
+        path, OLE_ERROR_FORMAT,
+        ": the header should have 18446744073709551615 bytes, but the whole file has 10" DAMAGED);
     ole_safetensors *file;
     ole_error error;
     assert_int_equal(ole_safetensors_open(&file, make("{\"a\":1,\"a\":2}", 0), &error),
@@ -220,7 +220,7 @@ static void test_large_and_bad(void **state) {
     write_bytes(path, start, sizeof start - 1);
     assert_int_equal(truncate(path, INT64_C(1) << 30), 0);
     int64_t before = peak_memory();
-    assert_fails(path, OLE_ERROR_FORMAT, ": the header is no JSON object" DAMAGED);
+    assert_fails(path, OLE_ERROR_FORMAT, ": the header is not a JSON object" DAMAGED);
     assert_true(peak_memory() - before < small_cost);
 }
 

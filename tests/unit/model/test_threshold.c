@@ -1,8 +1,9 @@
 /*
  * tests/unit/model/test_threshold.c - the threshold for "unknown" that training stores: from the
- * validation split, from training samples, and none where there is nothing to go by.
+ * validation split, by cross-fitting training samples, and none where there is nothing to go by.
  */
 #include "model/confidence.h"
+#include "model/cross_fit.h"
 #include "model/threshold.h"
 #include "ole/train/evaluate.h"
 #include "ole/train/train.h"
@@ -40,31 +41,83 @@ static void test_held_out(void **state) {
     ole_card card = {.classes = 2};
     ole_error error;
     ole_logits all = make_logits(logits, labels, COUNT, 0);
-    assert_ok(ole_card_set_threshold(&card, &all, true, &error), &error);
+    assert_ok(ole_card_set_threshold(&card, &all, &error), &error);
     assert_true(card.temperature == 1.0); /* no mistake to fit it to */
     assert_int_equal(card.threshold_score, OLE_SCORE_CALIBRATED);
     assert_float_equal(card.threshold, 0.5 * (softmax_of(0.3) + softmax_of(0.4)), 1e-7); /* 57 */
 
     all = make_logits(logits, labels, COUNT, 6);
-    assert_ok(ole_card_set_threshold(&card, &all, true, &error), &error);
+    assert_ok(ole_card_set_threshold(&card, &all, &error), &error);
     double temperature;
     assert_true(ole_temperature_fit(&all, &temperature) && card.temperature == temperature);
     assert_float_equal(card.threshold,
                        0.5 * (softmax_of(0.3 / temperature) + softmax_of(0.4 / temperature)), 1e-6);
 }
 
-static void test_learned(void **state) {
+/*
+ * Two halves of two samples per class in one dimension, (x, 1), whose ridge classifiers are solved
+ * by hand; one class has a sample that lies with the other's.
+ */
+static void solve_by_hand(const float *x, const int32_t *label, int count, int half, double w[2]) {
+    double g[2][2] = {{0.0}}, r[2] = {0.0};
+    int of[2] = {0};
+    for (int i = 0; i < count; i++) {
+        if (of[label[i]]++ % 2 != half) continue;
+        double y = label[i] == 0 ? 0.5 : -0.5, row[2] = {x[i], 1.0};
+        for (int a = 0; a < 2; a++) {
+            r[a] += row[a] * y;
+            for (int b = 0; b < 2; b++)
+                g[a][b] += row[a] * row[b];
+        }
+    }
+    double ridge = 1e-3 * (g[0][0] + g[1][1]) / 2.0;
+    g[0][0] += ridge;
+    g[1][1] += ridge;
+    double det = g[0][0] * g[1][1] - g[0][1] * g[1][0];
+    w[0] = (r[0] * g[1][1] - r[1] * g[0][1]) / det;
+    w[1] = (r[1] * g[0][0] - r[0] * g[1][0]) / det;
+}
+
+static void test_cross_fit(void **state) {
     (void)state;
-    float logits[2 * COUNT];
-    int32_t labels[COUNT];
-    ole_card card = {.classes = 2};
+    enum { N = 8 };
+    static const float x[N] = {2.0f, -1.5f, 1.0f, -2.5f, 3.0f, -1.0f, 0.25f, -0.5f};
+    static const int32_t label[N] = {0, 1, 0, 1, 0, 1, 0, 1};
+    float logits[2 * N];
+    for (int i = 0; i < N; i++) {
+        logits[2 * i] = 2.0f * x[i];
+        logits[2 * i + 1] = -2.0f * x[i];
+    }
+    const ole_logits network = {N, 2, logits, label};
+    ole_cross_fitted result;
     ole_error error;
-    ole_logits all = make_logits(logits, labels, 2 * OLE_THRESHOLD_SAMPLES, 1);
-    assert_ok(ole_card_set_threshold(&card, &all, false, &error), &error);
-    assert_true(card.temperature == 1.0);
-    assert_float_equal(card.threshold, softmax_of(0.1), 1e-7); /* the lowest of all */
-    all.count--;
-    assert_ok(ole_card_set_threshold(&card, &all, false, &error), &error);
+    assert_ok(ole_cross_fit(&result, x, 1, &network, &error), &error);
+    assert_int_equal(result.count, N);
+    double w[2][2], scale[2] = {0.0};
+    int of[2] = {0};
+    for (int half = 0; half < 2; half++)
+        solve_by_hand(x, label, N, half, w[half]);
+    for (int i = 0; i < N; i++) { /* scored by the other half's, times a factor of its own */
+        int other = 1 - of[label[i]]++ % 2;
+        double margin = 2.0 * (w[other][0] * x[i] + w[other][1]);
+        double factor = (result.logits[2 * i] - result.logits[2 * i + 1]) / margin;
+        if (scale[other] == 0.0) scale[other] = factor;
+        assert_true(factor > 0.0);
+        assert_float_equal(factor / scale[other], 1.0, 1e-5);
+        assert_int_equal(result.labels[i], label[i]);
+    }
+    ole_cross_fit_free(&result);
+
+    ole_card card = {.classes = 2};
+    assert_ok(ole_card_cross_fit_threshold(&card, &network, x, 1, &error), &error);
+    assert_int_equal(card.threshold_from, OLE_THRESHOLD_CROSS_FITTED);
+    assert_int_equal(card.threshold_samples, N);
+    assert_int_equal(card.threshold_score, OLE_SCORE_CALIBRATED);
+    assert_true(card.threshold >= 0.5 && card.threshold < 1.0 && card.temperature == 1.0);
+
+    static const int32_t alone[N] = {0, 1, 0, 0, 0, 0, 0, 0}; /* a class of one sample */
+    const ole_logits single = {N, 2, logits, alone};
+    assert_ok(ole_card_cross_fit_threshold(&card, &single, x, 1, &error), &error);
     assert_int_equal(card.threshold_score, OLE_SCORE_NONE);
     assert_true(card.threshold == 0.0);
 }
@@ -78,7 +131,7 @@ static void test_none(void **state) {
     for (int i = 0; i < 3; i++) {
         ole_card card = {.classes = i == 1 ? 1 : 2, .threshold = 0.5, .temperature = 3.0};
         if (i == 2) logits[7] = NAN;
-        assert_ok(ole_card_set_threshold(&card, i == 0 ? NULL : &all, true, &error), &error);
+        assert_ok(ole_card_set_threshold(&card, i == 0 ? NULL : &all, &error), &error);
         assert_int_equal(card.threshold_score, OLE_SCORE_NONE);
         assert_true(card.threshold == 0.0 && card.temperature == 1.0);
     }
@@ -145,7 +198,10 @@ static void test_runs(void **state) {
 
     model = train(out, 0.0, true);
     assert_true(ole_model_get_info(model)->threshold > 0.1);
-    assert_true(known_share(model, 0.0, OLE_SPLIT_TRAIN) == 100.0);
+    assert_int_equal(ole_model_get_info(model)->threshold_from, OLE_THRESHOLD_CROSS_FITTED);
+    assert_int_equal(ole_model_get_info(model)->threshold_samples, 1000);
+    assert_true(known_share(model, 0.0, OLE_SPLIT_TRAIN) > 90.0);
+    assert_true(known_share(model, 0.0, OLE_SPLIT_TEST) > 85.0);
     ole_model *without = train(plain, 0.0, false);
     assert_int_equal(ole_model_get_info(without)->threshold_score, OLE_SCORE_NONE);
     assert_true(known_share(without, 0.0, OLE_SPLIT_TEST) == 100.0);
@@ -163,7 +219,7 @@ static void test_runs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_held_out),
-        cmocka_unit_test(test_learned),
+        cmocka_unit_test(test_cross_fit),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_runs),
     };

@@ -118,7 +118,7 @@ static void test_init(void **state) {
         assert_ok(ole_network_open(&network, &fitting, &error), &error);
         assert_ok(ole_init_from(&network, path, report, &error), &error);
         snprintf(expected, sizeof expected,
-                 "%s: 2 loaded, 2 skipped (fc8, fc9), 1 left as they are (classifier)", path);
+                 "%s: 2 loaded, 2 skipped (fc8, fc9), 1 left unchanged (classifier)", path);
         assert_string_equal(report, expected);
         float w[128], b[10];
         ole_params_get(network.params, param(network.graph, "1.conv.weight"), w);
@@ -144,7 +144,7 @@ static void test_half_a_layer(void **state) {
     char report[OLE_REPORT_ROOM];
     assert_ok(ole_network_open(&network, &fitting, &error), &error);
     assert_ok(ole_init_from(&network, write_file(&net), report, &error), &error);
-    assert_non_null(strstr(report, "1 loaded, 1 skipped (fc6), 2 left as they are (2.linear, "));
+    assert_non_null(strstr(report, "1 loaded, 1 skipped (fc6), 2 left unchanged (2.linear, "));
     float b[4] = {1, 1, 1, 1};
     ole_params_get(network.params, param(network.graph, "2.linear.bias"), b);
     assert_true(b[0] == 0 && b[3] == 0);
@@ -165,7 +165,8 @@ static void test_damaged(void **state) {
     }
     bytes empty = {.size = 0};
     assert_int_equal(ole_caffe_read(&model, write_file(&empty), &error), OLE_ERROR_FORMAT);
-    assert_non_null(strstr(error.message, "no Caffe model with weights, or damaged, near byte 0"));
+    assert_non_null(
+        strstr(error.message, "not a Caffe model with weights, or damaged, near byte 0"));
     assert_int_equal(ole_caffe_read(&model, temporary_path("no"), &error), OLE_ERROR_IO);
     assert_int_equal(ole_caffe_read(&model, temporary_dir, &error), OLE_ERROR_IO);
 }

@@ -10,11 +10,10 @@ static const struct {
     const char *net, *message;
 } mistakes[] = {
     {"C32-MP-Q12",
-     "net: column 8: 'Q12' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, D, CR, "
-     "BN, ReLU"},
-    {"C32-mp",
-     "net: column 5: 'mp' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, D, CR, BN, "
-     "ReLU"},
+     "net: column 8: 'Q12' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, B, PB, D, "
+     "CR, BN, ReLU, ID"},
+    {"C32-mp", "net: column 5: 'mp' is not a token; known tokens: C, CO, MP, AP, FC, FCD, R, PR, "
+               "B, PB, D, CR, BN, ReLU, ID"},
     {"resnt110",
      "net: column 1: 'resnt110' is neither a named net nor a token; did you mean 'resnet110'?"},
     {"a very long name", "net: column 1: 'a very long name' is neither a named net nor a token; "
@@ -24,8 +23,9 @@ static const struct {
     {"C8--C8", "net: column 4: '-' found where a token is expected"},
     {"C-MP", "net: column 1: 'C' needs a width, as in C64"},
     {"MP3", "net: column 1: 'MP3' takes no number: write MP"},
-    {"C0", "net: column 2: '0' is out of range: 1 to 65536"},
-    {"C99999999999999999999", "net: column 2: '99999999999999999999' is out of range: 1 to 65536"},
+    {"C0", "net: column 2: '0' is out of range; use 1 to 65536"},
+    {"C99999999999999999999",
+     "net: column 2: '99999999999999999999' is out of range; use 1 to 65536"},
     {"R64(x2)", "net: column 1: 'R64(x2)' needs a second number, as in R64/16"},
     {"R64/", "net: column 5: the net ends where a number is expected"},
     {"R16/64",
@@ -33,18 +33,19 @@ static const struct {
     {"C8 -MP",
      "net: column 3: ' ' found where '-', a modifier in [] or a repetition (xN) is expected"},
     {"C8(3)", "net: column 4: '3)' found where a repetition count xN is expected"},
-    {"C8(x0)", "net: column 5: '0' is out of range: 1 to 4096"},
+    {"C8(x0)", "net: column 5: '0' is out of range; use 1 to 4096"},
     {"C8(x2", "net: column 6: the net ends where ')' is expected"},
     {"C8(x2)(x2)", "net: column 7: '(x2)' found where '-', a modifier in [] or a repetition (xN) "
                    "is expected"},
-    {"C8[]", "net: column 4: ']' found where a modifier (kN, sN, pN, dX, nobn, norelu, nobias or "
-             "noaffine) is expected"},
-    {"C8[k3,z]", "net: column 7: 'z]' found where a modifier (kN, sN, pN, dX, nobn, norelu, nobias "
-                 "or noaffine) is expected"},
+    {"C8[]", "net: column 4: ']' found where a modifier (kN, sN, pN, dX, nobn, norelu, nobias, "
+             "noaffine or noproj) is expected"},
+    {"C8[k3,z]",
+     "net: column 7: 'z]' found where a modifier (kN, sN, pN, dX, nobn, norelu, nobias, "
+     "noaffine or noproj) is expected"},
     {"C8[k3 p1]", "net: column 6: ' p1]' found where ',' or ']' is expected"},
     {"C8[k3,k3]", "net: column 7: 'k' is given twice"},
     {"C8[k]", "net: column 5: ']' found where a number is expected"},
-    {"C8[s0]", "net: column 5: '0' is out of range: 1 to 63"},
+    {"C8[s0]", "net: column 5: '0' is out of range; use 1 to 63"},
     {"CO8[nobn]", "net: column 5: 'nobn' is not a modifier of CO"},
     {"FC8[d1.0]", "net: column 6: '1.0' is not a dropout rate: use at least 0 and less than 1"},
     {"FC8[d]", "net: column 6: ']' found where a dropout rate such as 0.5 is expected"},

@@ -107,6 +107,25 @@ static const struct {
        4,536: 498,960; norm 912; 456 > 10: 4,570 */
     {"densenet40", 1059298, 456},
     {"densenet40-dropout", 1059298, 456},
+    /* First 432+32. A block of stage 1 has 4,672; the first of stage 2 13,952, others 18,560; of
+       stage 3 55,552 and 73,984; 64 > 10: 650 */
+    {"resnet20", 1114 + 3 * 4672 + 13952 + 2 * 18560 + 55552 + 2 * 73984, 64},
+    {"resnet32", 1114 + 5 * 4672 + 13952 + 4 * 18560 + 55552 + 4 * 73984, 64},
+    {"resnet44", 1114 + 7 * 4672 + 13952 + 6 * 18560 + 55552 + 6 * 73984, 64},
+    {"resnet56", 1114 + 9 * 4672 + 13952 + 8 * 18560 + 55552 + 8 * 73984, 64},
+    {"resnet110-basic", 1114 + 18 * 4672 + 13952 + 17 * 18560 + 55552 + 17 * 73984, 64},
+    /* Published: 11,173,962; WRN-16-8 10,961,370; WRN-28-10 36,479,194. torchvision's of 1,000
+       classes: ResNet-18 11,689,512, -34 21,797,672, -50 25,557,032, -101 44,549,160, VGG-16
+       138,357,544, with batch norm 138,365,992. A class has as many weights as features, and 1. */
+    {"resnet18-cifar", 11173962, 512},
+    {"wrn16-8", 10961370, 512},
+    {"wrn28-10", 36479194, 640},
+    {"resnet18", 11689512 - 990 * 513, 512},
+    {"resnet34", 21797672 - 990 * 513, 512},
+    {"resnet50", 25557032 - 990 * 2049, 2048},
+    {"resnet101", 44549160 - 990 * 2049, 2048},
+    {"vgg16-224", 138357544 - 990 * 4097, 4096},
+    {"vgg16bn-224", 138365992 - 990 * 4097, 4096},
 };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
@@ -420,6 +439,44 @@ static void test_preactivation(void **state) {
     ole_graph_free(graph);
 }
 
+/* Without a projection the shortcut has no weights: every other pixel, zeros around the channels.
+ */
+static void test_basic_blocks(void **state) {
+    (void)state;
+    ole_graph *graph = parse("C8-B8(x2)-B16[noproj]-B20[s1,noproj]-B20[s2,noproj]-B24", 3, 16, 16);
+    check_graph(graph);
+    assert_false(has(graph, "2.block1.conv3"));
+    assert_int_equal(find(graph, "2.block1.add")->input[1], index_of(graph, "1.relu"));
+    assert_int_equal(find(graph, "3.block1.conv1")->stride, 2);
+    assert_int_equal(find(graph, "3.block1.conv2")->stride, 1);
+    assert_shape(graph, "3.block1.shortcut.pool", 8, 8, 8);
+    assert_int_equal(find(graph, "3.block1.shortcut.pool")->kernel, 1);
+    assert_shape(graph, "3.block1.shortcut.pad", 16, 8, 8);
+    assert_int_equal(find(graph, "3.block1.shortcut.pad")->params, 0);
+    assert_false(has(graph, "4.block1.shortcut.pool"));
+    assert_shape(graph, "4.block1.shortcut.pad", 20, 8, 8);
+    assert_false(has(graph, "5.block1.shortcut.pad"));
+    assert_shape(graph, "5.block1.shortcut.pool", 20, 4, 4);
+    assert_int_equal(find(graph, "6.block1.add")->input[1],
+                     index_of(graph, "6.block1.shortcut.norm"));
+    assert_shape(graph, "6.block1.relu", 24, 2, 2);
+    ole_graph_free(graph);
+}
+
+/* Where the shape changes, the shortcut reads what the first convolution reads. */
+static void test_basic_preactivation(void **state) {
+    (void)state;
+    ole_graph *graph = parse("CO4-PB16(x2)-PB16[s2]-BN-ReLU", 3, 8, 8);
+    check_graph(graph);
+    assert_int_equal(find(graph, "2.block1.shortcut.conv")->input[0],
+                     index_of(graph, "2.block1.relu1"));
+    assert_false(has(graph, "2.block1.shortcut.norm"));
+    assert_int_equal(find(graph, "2.block2.add")->input[1], index_of(graph, "2.block1.add"));
+    assert_int_equal(find(graph, "3.block1.shortcut.conv")->stride, 2);
+    assert_shape(graph, "3.block1.add", 16, 4, 4);
+    ole_graph_free(graph);
+}
+
 static void test_dense(void **state) {
     (void)state;
     ole_graph *graph = parse("CO8-D16/4-CR12-D16/4[d0.2]-BN16", 3, 8, 8);
@@ -519,14 +576,23 @@ static void test_costs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zoo_weights),   cmocka_unit_test(test_zoo_is_all_tested),
-        cmocka_unit_test(test_every_graph),   cmocka_unit_test(test_names),
-        cmocka_unit_test(test_vgg_shapes),    cmocka_unit_test(test_features_are_flat),
-        cmocka_unit_test(test_modifiers),     cmocka_unit_test(test_suffixes),
-        cmocka_unit_test(test_repetition),    cmocka_unit_test(test_residual_stages),
-        cmocka_unit_test(test_preactivation), cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_zoo_weights),
+        cmocka_unit_test(test_zoo_is_all_tested),
+        cmocka_unit_test(test_every_graph),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_vgg_shapes),
+        cmocka_unit_test(test_features_are_flat),
+        cmocka_unit_test(test_modifiers),
+        cmocka_unit_test(test_suffixes),
+        cmocka_unit_test(test_repetition),
+        cmocka_unit_test(test_residual_stages),
+        cmocka_unit_test(test_preactivation),
+        cmocka_unit_test(test_basic_blocks),
+        cmocka_unit_test(test_basic_preactivation),
+        cmocka_unit_test(test_dense),
 
-        cmocka_unit_test(test_fuse),          cmocka_unit_test(test_fuse_leaves),
+        cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_fuse_leaves),
         cmocka_unit_test(test_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,17 @@ static void test_gaps_split_a_line(void **state) {
     free(text);
 }
 
+/* How often a line or shape begins in the figure. */
+static int count_moves(const ole_figure *f) {
+    char *text = svg_of(f);
+    int moves = 0;
+    for (const char *d = text; (d = strstr(d, " d=\"")); d++)
+        for (const char *c = d + 4; *c != '"'; c++)
+            moves += *c == 'M';
+    free(text);
+    return moves;
+}
+
 static void test_bands(void **state) {
     (void)state;
     const double x[] = {0, 1, 2, 3, 4}, y[] = {4, 5, 6, 5, 4}, std[] = {1, 1, NAN, 1, 1};
@@ -134,6 +145,12 @@ static void test_bands(void **state) {
     assert_int_equal(closed, 2); /* the gap ends a band */
     assert_int_equal(corners, 8);
     free(text);
+    f.y_min = 0;
+    f.y_max = 10;
+    s.count = 1; /* an error bar, as a band would have no width */
+    int with_bar = count_moves(&f);
+    s.spread = NULL;
+    assert_int_equal(with_bar, count_moves(&f) + 3 + 2); /* the band, and that of the legend */
 }
 
 static void test_marks(void **state) {
@@ -279,6 +296,17 @@ static void test_long_names_are_cut(void **state) {
     assert_string_equal(out + strlen(out) - 3, "…");
 }
 
+static void test_long_titles(void **state) {
+    (void)state;
+    ole_figure f = lines();
+    f.title = "Confusion matrix, a/folder/of/runs/that/has/many/parts/and/does/not/fit/lambda-0.25";
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, f.title)); /* for those who cannot see it */
+    assert_null(strstr(text, "lambda-0.25</text>"));
+    assert_non_null(strstr(text, "…</text>"));
+    free(text);
+}
+
 static void test_text_of_any_bytes(void **state) {
     (void)state;
     ole_figure f = lines();
@@ -358,7 +386,7 @@ static void test_bad_figures(void **state) {
     assert_refused(&f, "points");
     f = lines();
     f.kind = (ole_figure_kind)9;
-    assert_refused(&f, "no kind 9");
+    assert_refused(&f, "unknown kind 9");
     f = lines();
     f.x_min = 3;
     f.x_max = 2;
@@ -482,6 +510,7 @@ int main(void) {
         cmocka_unit_test(test_hundred_groups_differ),
         cmocka_unit_test(test_heat_maps_small_and_large),
         cmocka_unit_test(test_long_names_are_cut),
+        cmocka_unit_test(test_long_titles),
         cmocka_unit_test(test_text_of_any_bytes),
         cmocka_unit_test(test_numbers_do_not_follow_the_locale),
         cmocka_unit_test_teardown(test_files_of_each_kind, temporary_clear),

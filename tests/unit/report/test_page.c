@@ -64,9 +64,9 @@ static void test_parts_and_escapes(void **state) {
     ole_page_headline(page, "test error", "25.4 %", "softmax <alone>");
     ole_page_section(page, "First & last");
     ole_page_text(page, "a < b");
-    const char *const names[] = {"class", "error", "taken for"}, *const cells[] = {"\"cat\"",
-                                                                                   "1 < 2", "dog"};
-    ole_page_table(page, "Errors", 1, 3, names, cells);
+    const char *const names[] = {"class", "error", "taken for"};
+    const char *const cells[] = {"\"cat\"", "1 < 2", "dog", "dog", "–", "cat"};
+    ole_page_table(page, "Errors", 2, 3, names, cells);
     ole_page_section(page, "Second");
     char *text = written(page);
     assert_has(text, "<title>A &lt;title&gt;</title>");
@@ -78,6 +78,7 @@ static void test_parts_and_escapes(void **state) {
     assert_has(
         text,
         "<th scope=\"row\">&quot;cat&quot;</th><td>1 &lt; 2</td><td class=\"words\">dog</td>");
+    assert_has(text, "<th scope=\"row\">dog</th><td>–</td>"); /* where a number would be */
     assert_null(strstr(text, "{{"));
     assert_int_equal(occurrences(text, "<section"), occurrences(text, "</section>"));
     assert_null(strstr(text, "src=\"http"));

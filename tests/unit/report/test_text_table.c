@@ -40,6 +40,18 @@ static void test_formats(void **state) {
     assert_int_equal(table.count, 0);
 }
 
+/* A row's cells are counted by its format, whatever its texts hold. */
+static void test_rows(void **state) {
+    (void)state;
+    ole_text_table table = {.columns = 2, .names = names};
+    ole_text_table_row(&table, "%s|%.1f %%", "a|b", 7.25);
+    ole_text_table_row(&table, "%s", "alone");
+    ole_text_table_row(&table, "%s|%s|too many", "", "");
+    assert_int_equal(table.count, 6);
+    check(&table, ole_text_table_print_csv, "name,\"value, %\"\na|b,7.2 %\nalone,\n,\n");
+    ole_text_table_free(&table);
+}
+
 /* A page with a table that lost a cell is not written. */
 static void test_lost_cell(void **state) {
     (void)state;
@@ -55,6 +67,7 @@ static void test_lost_cell(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_lost_cell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

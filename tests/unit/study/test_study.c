@@ -234,7 +234,7 @@ static void test_compare(void **state) {
     s.options.lambdas = NULL;
     s.train.lambda = 0.5;
     s.options.look = true;
-    assert_fails(ole_compare, &s.options, OLE_ERROR_IO, "there is no study to resume");
+    assert_fails(ole_compare, &s.options, OLE_ERROR_IO, "no study to resume");
     s.options.look = false;
     s.watch.stop_after = 8;
     assert_ok(ole_compare(&s.options, &r, &error), &error);
@@ -350,7 +350,7 @@ static void test_first_weights(void **state) {
     s.train.init_from = moved;
     assert_runs(&s, 4);
     assert_int_equal(rename(w2, moved), 0);
-    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "with other weights than are in it");
+    assert_fails(ole_compare, &s.options, OLE_ERROR_ARGUMENT, "whose weights have changed since");
     s.train.init_from = w1;
     assert_fails(ole_compare, &s.options, OLE_ERROR_IO, "last.safetensors");
 }
@@ -442,7 +442,7 @@ static void test_errors(void **state) {
     s.train.data = "npy:nowhere.npy,y.npy";
     assert_fails(ole_tune, &s.options, OLE_ERROR_IO, "nowhere.npy");
     make(&s, "/proc/study");
-    assert_fails(ole_tune, &s.options, OLE_ERROR_IO, "/proc/study: cannot make the folder");
+    assert_fails(ole_tune, &s.options, OLE_ERROR_IO, "/proc/study: cannot create the folder");
     assert_int_equal(temporary_each(NULL), 0);
 }
 

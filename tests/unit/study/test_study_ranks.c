@@ -429,7 +429,7 @@ static void test_errors(void **state) {
     for (int r = 0; r < 3; r++) {
         assert_int_equal(ranks[r].status, OLE_ERROR_IO);
         assert_says(ranks[r].error.message, "rank 0 (");
-        assert_says(ranks[r].error.message, "/proc/study: cannot make the folder");
+        assert_says(ranks[r].error.message, "/proc/study: cannot create the folder");
     }
     assert_int_equal(temporary_each(NULL), 0);
 }
@@ -468,7 +468,7 @@ static void test_seeds(void **state) {
     run_ranks(ranks, 2, train, spread);
     for (int r = 0; r < 2; r++) {
         assert_int_equal(ranks[r].status, OLE_ERROR_ARGUMENT);
-        assert_says(ranks[r].error.message, "there is a run already");
+        assert_says(ranks[r].error.message, "already holds a run");
     }
 }
 

@@ -20,6 +20,7 @@ static const char *const nets[] = {
     "C8-R16/4(x2)-AP",                                    /* residual blocks */
     "CO8-PR16/4(x2)-BN-ReLU-AP",
     "CO8-D20/4-CR12-D24/4-BN-ReLU-AP", /* dense blocks */
+    "C8[k5,nobias]-MP[k3,p1]-B8(x2)-B12[noproj]-PB16-BN-ReLU-AP",
 };
 enum { NETS = sizeof nets / sizeof *nets, STEPS = 10 };
 

@@ -61,9 +61,10 @@ static void test_mistakes(void **state) {
         {"epochs: 3\nbatch_sise: 3\n",
          "r.yaml, line 2: unknown option batch_sise; did you mean batch_size?"},
         {"frobnicate: 3\n", "r.yaml, line 1: unknown option frobnicate"},
-        {"epochs: 3\nepochs: 4\n", "r.yaml, line 2: this key was given before"},
-        {"batch-size: 3\nbatch_size: 4\n", "r.yaml, line 2: this key was given before"},
-        {"epochs: &e 3\nwarmup: *e\n", "r.yaml, line 2: an alias is not read: write the value out"},
+        {"epochs: 3\nepochs: 4\n", "r.yaml, line 2: this key appears twice"},
+        {"batch-size: 3\nbatch_size: 4\n", "r.yaml, line 2: this key appears twice"},
+        {"epochs: &e 3\nwarmup: *e\n",
+         "r.yaml, line 2: aliases are not supported; write the value out"},
         {"epochs: x\n", "r.yaml, line 1: epochs 'x': expected a whole number from 0 to 1000000000"},
         {"epochs: 2.5\n",
          "r.yaml, line 1: epochs '2.5': expected a whole number from 0 to 1000000000"},
@@ -74,25 +75,25 @@ static void test_mistakes(void **state) {
         {"delta_rel: -1\n",
          "r.yaml, line 1: delta_rel '-1': expected auto or a number of at least 0"},
         {"lambda: 1/0\n", "r.yaml, line 1: lambda '1/0': expected a number of at least 0"},
-        {"opt: sdg\n", "r.yaml, line 1: opt 'sdg': expected one of sgd, adam"},
+        {"opt: sdg\n", "r.yaml, line 1: opt 'sdg': expected one of sgd, adam, adamw"},
         {"loss: both\n", "r.yaml, line 1: loss 'both': expected one of softmax, ole, softmax+ole"},
         {"nesterov: maybe\n", "r.yaml, line 1: nesterov 'maybe': expected true or false"},
         {"seed: -1\n", "r.yaml, line 1: seed '-1': expected a whole number of at least 0"},
         {"val_split: 100%\n",
          "r.yaml, line 1: val_split '100%': expected a share below 1, such as 10% or 0.1"},
-        {"epochs: {a: 1}\n", "r.yaml, line 1: a value or a list of values is expected"},
-        {"epochs: [[1]]\n", "r.yaml, line 1: a value or a list of values is expected"},
-        {"? [a]\n: 1\n", "r.yaml, line 1: an option's name is expected"},
-        {"- epochs\n", "r.yaml, line 1: a recipe is one map, as 'epochs: 20'"},
-        {"epochs\n", "r.yaml, line 1: a recipe is one map, as 'epochs: 20'"},
-        {"paper: x\n", "r.yaml, line 1: a map of notes is expected"},
-        {"paper: {a: {b: 1}}\n", "r.yaml, line 1: a value or a list of values is expected"},
-        {"paper:\n  a: 1\n  a: 2\n", "r.yaml, line 3: this key was given before"},
-        {"paper: {}\npaper: {}\n", "r.yaml, line 2: this key was given before"},
-        {"paper:\n  ? [a]\n  : 1\n", "r.yaml, line 2: a note's name is expected"},
+        {"epochs: {a: 1}\n", "r.yaml, line 1: expected a value or a list of values"},
+        {"epochs: [[1]]\n", "r.yaml, line 1: expected a value or a list of values"},
+        {"? [a]\n: 1\n", "r.yaml, line 1: expected the name of an option"},
+        {"- epochs\n", "r.yaml, line 1: a recipe is a map, such as 'epochs: 20'"},
+        {"epochs\n", "r.yaml, line 1: a recipe is a map, such as 'epochs: 20'"},
+        {"paper: x\n", "r.yaml, line 1: expected a map of notes"},
+        {"paper: {a: {b: 1}}\n", "r.yaml, line 1: expected a value or a list of values"},
+        {"paper:\n  a: 1\n  a: 2\n", "r.yaml, line 3: this key appears twice"},
+        {"paper: {}\npaper: {}\n", "r.yaml, line 2: this key appears twice"},
+        {"paper:\n  ? [a]\n  : 1\n", "r.yaml, line 2: expected the name of a note"},
         {"epochs: 'a\n", "r.yaml, line 2: found unexpected end of stream"},
-        {"net: \"FC8\\0FC9\"\n", "r.yaml, line 1: a text with a zero byte"},
-        {"paper: {a: \"b\\0c\"}\n", "r.yaml, line 1: a text with a zero byte"},
+        {"net: \"FC8\\0FC9\"\n", "r.yaml, line 1: text with a zero byte"},
+        {"paper: {a: \"b\\0c\"}\n", "r.yaml, line 1: text with a zero byte"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ole_train_options options;
@@ -159,7 +160,7 @@ static void test_limits(void **state) {
         {"", "%TAG !t@! tag:\n", "---\nepochs: 3\n", 100, NULL},
         {"", "%TAG !t@! tag:\n", "---\nepochs: 3\n", 40000,
          "r.yaml: more than 100 lines start with '%'; a recipe needs no YAML directives"},
-        {"", "#@\n", "", 200000, "r.yaml: a recipe of 1488890 bytes; at most 1048576 are read"},
+        {"", "#@\n", "", 200000, "r.yaml: a recipe of 1488890 bytes; the limit is 1048576"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ole_memory_file text;
@@ -269,6 +270,7 @@ static void test_later_options(void **state) {
     char *text = ole_recipe_text(&o);
     assert_non_null(text);
     assert_null(strstr(text, "delta"));
+    assert_null(strstr(text, "beta"));
     free(text);
     o.delta_floor = 0.5;
     o.delta_rel = 0;
@@ -296,11 +298,11 @@ static void test_checks(void **state) {
     ole_error error;
     ole_train_options_init(&o);
     check_fails(NULL, "options is NULL: fill options with ole_train_options_init()");
-    check_fails(&o, "data is missing: name a data set, as digits");
+    check_fails(&o, "data is missing: name a data set, such as digits");
     o.data = "digits";
     assert_ok(ole_train_options_check(&o, &out, &error), &error); /* the data choose a net */
     o.net = "";
-    check_fails(&o, "net is empty: give a name or the notation, or leave it out");
+    check_fails(&o, "net is empty: use a name or the notation, or omit it");
     o.net = "C8";
     o.augment = NULL;
     assert_ok(ole_train_options_check(&o, &out, &error), &error);
@@ -309,8 +311,20 @@ static void test_checks(void **state) {
     o.opt = "adam";
     assert_ok(ole_train_options_check(&o, &out, &error), &error);
     assert_true(out.lr == 1e-3);
+    o.opt = "adamw";
+    assert_ok(ole_train_options_check(&o, &out, &error), &error);
+    assert_true(out.lr == 1e-3 && out.beta1 == 0.9 && out.beta2 == 0.999 && out.eps == 1e-8);
+    o.beta2 = 1;
+    check_fails(&o, "beta2 '1': expected a share below 1, such as 10% or 0.1");
+    o.beta2 = 0.99;
+    o.lr_backbone = "0x";
+    check_fails(&o, "lr_backbone '0x': expected a multiple of lr above 0 such as 0.1x, or a rate");
+    o.lr_backbone = "0.1y";
+    check_fails(&o,
+                "lr_backbone '0.1y': expected a multiple of lr above 0 such as 0.1x, or a rate");
+    o.lr_backbone = "1e-5";
     o.resume = true;
-    check_fails(&o, "resume needs out, the run folder to go on in");
+    check_fails(&o, "resume needs out, the run folder to continue in");
     o.resume = false;
     o.lambda = NAN;
     check_fails(&o, "lambda 'nan': expected a number of at least 0");
@@ -319,15 +333,37 @@ static void test_checks(void **state) {
     check_fails(&o, "loss '0': expected one of softmax, ole, softmax+ole");
     o.loss = OLE_LOSS_OLE;
     o.augment = "flop";
-    check_fails(&o, "augment 'flop': expected crop:PIXELS with 1 to 1024 pixels, flip, or both "
-                    "separated by a comma");
+    check_fails(&o,
+                "augment 'flop': expected crop:PIXELS, resized-crop:SHARE, flip, rotate:DEGREES, "
+                "jitter:X, erase:P, cutout:PIXELS, or some of them separated by commas");
+    static const char *const bad_augment[] = {
+        "crop:0",       "crop:2.5", "crop:1025",  "rotate:181", "jitter:1.1", "resized-crop:0",
+        "resized-crop", "erase:-1", "cutout:nan", "flip,",      "flip,flip",  "rotate:5,rotate:6"};
+    for (size_t i = 0; i < sizeof bad_augment / sizeof *bad_augment; i++) {
+        o.augment = bad_augment[i];
+        assert_int_equal(ole_train_options_check(&o, &out, &error), OLE_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "': expected crop:PIXELS, resized-crop:SHARE"));
+    }
     o.augment = "crop:4,flip";
     o.sampler = "balanced:10";
-    check_fails(&o, "sampler 'balanced:10': expected balanced:CxK, C classes with K samples each");
+    check_fails(
+        &o,
+        "sampler 'balanced:10': expected balanced, or balanced:CxK, C classes with K samples each");
+    ole_sampler_spec sampler;
+    static const int chosen[][4] = {{10, 64, 10, 6}, {62, 64, 16, 4}, {3, 2, 1, 2}, {2, 7, 1, 7}};
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) { /* classes, batch, C, K */
+        assert_ok(ole_sampler_parse(&sampler, "balanced", &error), &error);
+        assert_true(sampler.automatic);
+        ole_sampler_choose(&sampler, chosen[i][0], chosen[i][1]);
+        assert_int_equal(sampler.classes, chosen[i][2]);
+        assert_int_equal(sampler.samples, chosen[i][3]);
+    }
     o.sampler = "balanced:10x6";
     o.normalize = "0.5/0";
-    check_fails(&o, "normalize '0.5/0': expected auto, none, half, cifar, or means and deviations "
-                    "such as 0.5,0.5,0.5/0.2,0.2,0.2");
+    check_fails(
+        &o,
+        "normalize '0.5/0': expected auto, none, half, cifar, imagenet, or means and deviations "
+        "such as 0.5,0.5,0.5/0.2,0.2,0.2");
     o.normalize = "0.5,0.4,0.3/1,2,3";
     o.ole_at = "3:0.1,3";
     check_fails(&o,

@@ -46,7 +46,21 @@ static void test_milestones(void **state) {
         assert_rate(&s, epochs / 2, 0, 0.01);
         assert_rate(&s, epochs * 3 / 4, 0, 0.001);
     }
-    make("5,50%", 0, 0, 1); /* whether they rise can be said when the epochs are known */
+    make("5,50%", 0, 0, 1);    /* whether they rise can be said when the epochs are known */
+    ole_train_options options; /* after the probe it is a schedule of the remaining epochs */
+    ole_error error;
+    ole_train_options_init(&options);
+    options.lr = 1.0;
+    options.milestones = "50%";
+    options.warmup = 1;
+    options.epochs = 7;
+    options.probe_epochs = 3;
+    assert_ok(ole_schedule_init(&s, &options, 2, &error), &error);
+    assert_rate(&s, 0, 0, 1.0);
+    assert_rate(&s, 2, 1, 1.0);
+    assert_rate(&s, 3, 0, 0.5);
+    assert_rate(&s, 4, 0, 1.0);
+    assert_rate(&s, 5, 0, 0.1);
     s = make("none", 5, 0, 10);
     assert_rate(&s, 4, 9, 1.0);
     s = make("", 5, 0, 10);

@@ -1,7 +1,7 @@
 /*
  * tests/unit/train/test_torch_steps.c - the engine against PyTorch: a small net of every kind of
- * block, the same first weights and batches, twenty steps of SGD and of Adam; losses and final
- * weights.
+ * block, the same first weights and batches, twenty steps of each rule of training; losses and
+ * final weights.
  *
  * The numbers are of PyTorch in float64 (tests/recorded/torch_steps.py, which also has the nets
  * written out): ref64 must meet them to rounding, the float backends within what the project
@@ -20,7 +20,7 @@ enum { STEPS = 20, BATCH = 8, CLASSES = 4, IMAGE = 3 * 8 * 8, MOST_PARAMS = 64 }
 
 typedef struct recorded_run {
     const char *net;
-    bool adam;
+    const char *rule;
     int params;
     double loss[STEPS];
     struct {
@@ -92,15 +92,55 @@ typedef struct engine {
     ole_plan *plan;
 } engine;
 
+/* The rules of torch_steps.py. */
+typedef struct training_rule {
+    const char *name;
+    ole_update update;
+    double smoothing, backbone; /* its learning rate; 0: like the classifier's */
+} training_rule;
+
+static const training_rule rules[] = {
+    {.name = "sgd",
+     .update = {OLE_UPDATE_SGD, .lr = 0.02, .momentum = 0.9, .nesterov = true,
+                .weight_decay = 1e-4}},
+    {.name = "adam",
+     .update = {OLE_UPDATE_ADAM, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                .weight_decay = 1e-4}},
+    {.name = "adamw",
+     .update = {OLE_UPDATE_ADAM, .lr = 1e-3, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6,
+                .weight_decay = 0.5, .decoupled = true}},
+    {.name = "smooth",
+     .update = {OLE_UPDATE_SGD, .lr = 0.02, .momentum = 0.9, .nesterov = true,
+                .weight_decay = 1e-4},
+     .smoothing = 0.1},
+    {.name = "clip",
+     .update = {OLE_UPDATE_SGD, .lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-4,
+                .clip = 1.25}},
+    {.name = "average",
+     .update = {OLE_UPDATE_SGD, .lr = 0.02, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-4,
+                .average = 0.9}},
+    {.name = "groups",
+     .update = {OLE_UPDATE_ADAM, .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                .weight_decay = 0.5, .decoupled = true},
+     .backbone = 0.1},
+};
+
+static const training_rule *find_rule(const char *name) {
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(rules[i].name, name) == 0) return &rules[i];
+    fail_msg("no rule %s", name);
+    return NULL;
+}
+
 static float *room_for(const ole_param *p) {
     float *plain = malloc((size_t)p->count * sizeof *plain);
     assert_non_null(plain);
     return plain;
 }
 
-static engine start(const ole_backend *backend, const char *net) {
+static engine start(const ole_backend *backend, const char *net, const training_rule *rule) {
     engine e = {.backend = backend, .context = op_open(backend, OLE_CONV_AUTO, 1)};
-    ole_plan_options options = {.batch = BATCH, .train = true};
+    ole_plan_options options = {.batch = BATCH, .train = true, .smoothing = rule->smoothing};
     ole_error error;
     assert_ok(ole_graph_parse(&e.graph, net, (ole_shape){3, 8, 8}, CLASSES, &error), &error);
     assert_ok(ole_graph_fuse(e.graph, backend->fuses_add, &error), &error);
@@ -113,8 +153,11 @@ static engine start(const ole_backend *backend, const char *net) {
         for (int64_t k = 0; k < p->count; k++)
             plain[k] = (float)first_value(p, k);
         ole_params_set(e.params, i, plain);
+        if (rule->backbone > 0.0 && p->node != e.graph->classifier)
+            ole_params_set_rate(e.params, i, rule->backbone);
         free(plain);
     }
+    if (rule->update.average > 0.0) assert_ok(ole_params_average(e.params, &error), &error);
     return e;
 }
 
@@ -125,12 +168,8 @@ static void close_engine(engine *e) {
     e->backend->close(e->context);
 }
 
-static double train_step(engine *e, bool adam, int step) {
-    static const ole_update sgd = {OLE_UPDATE_SGD, .lr = 0.02, .momentum = 0.9, .nesterov = true,
-                                   .weight_decay = 1e-4};
-    static const ole_update other = {OLE_UPDATE_ADAM, .lr = 1e-3,  .beta1 = 0.9,
-                                     .beta2 = 0.999,  .eps = 1e-8, .weight_decay = 1e-4};
-    ole_update update = adam ? other : sgd;
+static double train_step(engine *e, const training_rule *rule, int step) {
+    ole_update update = rule->update;
     float images[BATCH * IMAGE];
     int32_t labels[BATCH];
     double loss;
@@ -165,20 +204,22 @@ static void check_param(const engine *e, const recorded_run *run, int i, double 
     for (int k = 0; k < 4; k++)
         if (!(errors[k] <= bound))
             fail_msg("%s, %s, %s, %s: check %d is off by %.2g", e->backend->name, run->net,
-                     run->adam ? "Adam" : "SGD", p->name, k, errors[k]);
+                     run->rule, p->name, k, errors[k]);
     free(plain);
 }
 
 static void check_run(const ole_backend *backend, const recorded_run *run, double loss_bound,
                       double param_bound) {
-    engine e = start(backend, run->net);
+    const training_rule *rule = find_rule(run->rule);
+    engine e = start(backend, run->net, rule);
     assert_int_equal(e.graph->params, run->params);
     for (int step = 0; step < STEPS; step++) {
-        double error = fabs(train_step(&e, run->adam, step) / run->loss[step] - 1);
+        double error = fabs(train_step(&e, rule, step) / run->loss[step] - 1);
         if (!(error <= loss_bound))
             fail_msg("%s, %s, %s: the loss of step %d is off by %.2g", backend->name, run->net,
-                     run->adam ? "Adam" : "SGD", step, error);
+                     run->rule, step, error);
     }
+    if (rule->update.average > 0.0) ole_params_swap_average(e.params);
     for (int i = 0; i < run->params; i++)
         check_param(&e, run, i, param_bound);
     close_engine(&e);

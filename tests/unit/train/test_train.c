@@ -67,7 +67,14 @@ static ole_train_options make(const char *out, watch *w) {
 static ole_train_options make_rich(const char *out, watch *w) {
     ole_train_options o = make(out, w);
     o.net = "C4-MP-FCD8-FC6";
-    o.opt = "adam";
+    o.opt = "adamw";
+    o.beta1 = 0.8;
+    o.label_smoothing = 0.1;
+    o.clip_norm = 1;
+    o.lr_backbone = "0.5x";
+    o.probe_epochs = 1;
+    o.ema = 0.9;
+    o.weight_decay = 0.5;
     o.augment = "crop:1,flip";
     o.val_split = 0.2;
     o.warmup = 0.5;
@@ -179,6 +186,74 @@ static void test_ole_at_a_token(void **state) {
     assert_false(same_tensor(a, b, "1.conv.weight"));
 }
 
+/* Parts of a residual net by name: whatever the batches, they stay, statistics included. */
+static void test_freeze_stages(void **state) {
+    (void)state;
+    watch w;
+    const char *a = folder("a"), *b = folder("b");
+    ole_train_options o = make(a, &w);
+    o.net = "C4-B4-B6-AP";
+    o.freeze = "stem,stage1";
+    o.epochs = 1;
+    train(&o);
+    o.out = b;
+    o.batch_size = 16;
+    train(&o);
+    assert_true(same_tensor(a, b, "1.conv.weight"));
+    assert_true(same_tensor(a, b, "1.norm.running_mean"));
+    assert_true(same_tensor(a, b, "2.block1.norm2.running_var"));
+    assert_false(same_tensor(a, b, "3.block1.conv1.weight"));
+    assert_false(same_tensor(a, b, "3.block1.norm1.running_mean"));
+    assert_false(same_tensor(a, b, "classifier.bias"));
+    o.out = NULL;
+    o.freeze = "stage3";
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "freeze: no parameter begins with 'stage3'");
+}
+
+/* The probe is a run with a frozen backbone at one learning rate; then everything trains. */
+static void test_probe(void **state) {
+    (void)state;
+    watch w;
+    const char *probe = folder("a"), *frozen = folder("b"), *whole = folder("c");
+    ole_train_options o = make(frozen, &w);
+    o.net = "C4-MP-FC8"; /* with batch norms */
+    o.opt = "adamw";
+    o.milestones = "none";
+    o.freeze = "backbone";
+    o.epochs = 1;
+    train(&o);
+    o.out = probe;
+    o.lr = 0.01;
+    train(&o);
+    assert_false(same_tensor(probe, frozen, "classifier.bias"));
+    run_remove(probe);
+    o.lr = 0.0;
+    o.freeze = NULL;
+    o.epochs = 2;
+    o.probe_epochs = 1;
+    o.milestones = "cosine";
+    o.out = whole;
+    train(&o);
+    o.out = probe;
+    w = (watch){.stop_at = 4}; /* the steps of an epoch */
+    train(&o);
+    static const char *const still[] = {"1.conv.weight", "1.norm.running_mean",
+                                        "1.norm.running_var", "3.linear.weight"};
+    for (size_t i = 0; i < sizeof still / sizeof *still; i++) {
+        assert_true(same_tensor(probe, frozen, still[i]));
+        assert_false(same_tensor(probe, whole, still[i]));
+    }
+    assert_true(same_tensor(probe, frozen, "classifier.weight"));
+    assert_false(same_tensor(probe, whole, "classifier.weight"));
+    o = make(NULL, &w);
+    o.probe_epochs = 3;
+    assert_fails(&o, OLE_ERROR_ARGUMENT,
+                 "probe_epochs 3: leaves none of 3 epochs for the other layers");
+    o.probe_epochs = 1;
+    o.loss = OLE_LOSS_OLE;
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "probe_epochs trains the classifier");
+}
+
 static void test_init_from_and_freeze(void **state) {
     (void)state;
     watch w;
@@ -192,8 +267,8 @@ static void test_init_from_and_freeze(void **state) {
     o.init_from = path;
     o.freeze = "1.conv,classifier";
     train(&o);
-    assert_non_null(strstr(w.messages, "last.safetensors: 14 loaded, 0 skipped, 0 left as they "
-                                       "are\n"));
+    assert_non_null(strstr(w.messages, "last.safetensors: 14 loaded, 0 skipped, 0 left "
+                                       "unchanged\n"));
     assert_true(same_tensor(a, b, "1.conv.weight"));
     assert_true(same_tensor(a, b, "classifier.bias"));
     assert_false(same_tensor(a, b, "3.linear.weight"));
@@ -202,10 +277,10 @@ static void test_init_from_and_freeze(void **state) {
     o.init_from = path;
     train(&o);
     assert_non_null(strstr(w.messages, "7 loaded, 7 skipped (3.linear.weight, 3.linear.bias"));
-    assert_non_null(strstr(w.messages, "7 left as they are (3.linear.weight"));
+    assert_non_null(strstr(w.messages, "7 left unchanged (3.linear.weight"));
     o.net = "FC3";
     o.classes = "0,1,2";
-    assert_fails(&o, OLE_ERROR_ARGUMENT, "nothing in it fits the net");
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "no tensor in it fits the net");
 }
 
 /* Token 1 is not token 10, and of what is frozen nothing moves. */
@@ -267,16 +342,16 @@ static void test_warnings(void **state) {
     o.milestones = "4";
     o.val_split = 0.1;
     train(&o);
-    assert_non_null(strstr(w.messages, "warning: batches of one sample"));
+    assert_non_null(strstr(w.messages, "warning: batch norm needs more than one sample per batch"));
     assert_non_null(strstr(w.messages, "warning: a warm-up of 2 in 1 epochs"));
-    assert_non_null(
-        strstr(w.messages, "warning: milestones 4: the rate does not fall in 1 epochs"));
+    assert_non_null(strstr(
+        w.messages, "warning: milestones 4: the learning rate does not drop within 1 epochs"));
     o.sampler = "balanced:11x2";
-    assert_fails(&o, OLE_ERROR_ARGUMENT, "sampler balanced:11x2: digits has 10 classes");
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "sampler balanced:11x2: digits has only 10 classes");
     o.sampler = "";
     o.augment = "crop:2,crop:3";
     assert_fails(&o, OLE_ERROR_ARGUMENT,
-                 "augment 'crop:2,crop:3': expected crop:PIXELS with 1 to 1024 pixels, flip");
+                 "augment 'crop:2,crop:3': expected crop:PIXELS, resized-crop:SHARE, flip");
     o.augment = "";
     o.normalize = "1e39/1";
     assert_fails(&o, OLE_ERROR_ARGUMENT, "normalize '1e39/1': expected auto, none, half, cifar");
@@ -420,13 +495,13 @@ static void test_resume_mistakes(void **state) {
     ole_train_options o = make(out, &w);
     o.epochs = 1;
     train(&o);
-    assert_fails(&o, OLE_ERROR_ARGUMENT, "there is a run already: go on with it by --resume");
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "already holds a run; continue it with --resume");
     o.resume = true;
     o.lambda = 0.5;
     assert_fails(&o, OLE_ERROR_ARGUMENT,
-                 "last.safetensors: the run has lambda '0.25', not '0.5': resume with the same");
+                 "last.safetensors: the run has lambda '0.25', not '0.5'; resume with the same");
     o.out = folder("nowhere");
-    assert_fails(&o, OLE_ERROR_IO, "there is no such run to resume");
+    assert_fails(&o, OLE_ERROR_IO, "no run to resume");
 }
 
 /* ---- Bad weather -------------------------------------------------------------------------- */
@@ -497,7 +572,7 @@ static void test_nan(void **state) {
     run_remove(out);
     ole_train(&o, NULL, &error);
     assert_non_null(strstr(error.message, "step 10: "));
-    assert_non_null(strstr(error.message, ": lower --lr or --lambda or add --warmup; "));
+    assert_non_null(strstr(error.message, "; lower --lr or --lambda or add --warmup; "));
     assert_non_null(strstr(error.message, "out/last.safetensors holds epoch 2"));
     assert_int_equal(run_epochs(out), 2);
 }
@@ -562,7 +637,7 @@ static void test_seeds(void **state) {
     o.seeds = 4; /* a fourth; the first three are done */
     o.seed = 4;
     o.out = out;
-    assert_fails(&o, OLE_ERROR_ARGUMENT, "out: there is a run already");
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "out: already holds a run");
     o.resume = true;
     w.steps = 0;
     s = train(&o);
@@ -578,11 +653,14 @@ static void test_warning(void **state) {
     o.epochs = 1;
     train(&o);
     assert_non_null(strstr(w.messages, "have one sample, from which OLE learns little; --sampler "
-                                       "balanced:CxK puts K samples"));
-    o.sampler = "balanced:4x2";
-    w.messages[0] = '\0';
-    train(&o);
-    assert_string_equal(w.messages, "");
+                                       "balanced:CxK draws K samples"));
+    static const char *const balanced[] = {"balanced:4x2", "balanced"}; /* 2 classes, 4 each */
+    for (int i = 0; i < 2; i++) {
+        o.sampler = balanced[i];
+        w.messages[0] = '\0';
+        train(&o);
+        assert_string_equal(w.messages, "");
+    }
     o.sampler = "";
     o.loss = OLE_LOSS_SOFTMAX;
     train(&o);
@@ -594,7 +672,7 @@ static void test_mistakes(void **state) {
     watch w;
     ole_train_options o = make(NULL, &w);
     o.device = "tpu";
-    assert_fails(&o, OLE_ERROR_ARGUMENT, "device tpu: give auto, cpu, cuda, cuda:N or ref");
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "device tpu: choose auto, cpu, cuda, cuda:N or ref");
     o = make(NULL, &w);
     o.ole_at = "4";
     assert_fails(&o, OLE_ERROR_ARGUMENT, "ole_at 4: the net has 3 tokens, there is no token 4");
@@ -603,12 +681,12 @@ static void test_mistakes(void **state) {
     assert_fails(&o, OLE_ERROR_ARGUMENT, "freeze: no parameter begins with '9.conv'");
     o = make(NULL, &w);
     o.normalize = "cifar";
-    assert_fails(&o, OLE_ERROR_ARGUMENT, "normalize cifar is for 3 channels, the data have 1");
+    assert_fails(&o, OLE_ERROR_ARGUMENT, "normalize cifar is for 3 channels, but the data have 1");
     o = make(NULL, &w);
     o.init_from = temporary_path("no.safetensors");
     assert_fails(&o, OLE_ERROR_IO, "cannot read: No such file or directory");
     o = make("/proc/run", &w);
-    assert_fails(&o, OLE_ERROR_IO, "/proc/run: cannot make the folder: ");
+    assert_fails(&o, OLE_ERROR_IO, "/proc/run: cannot create the folder: ");
     o = make(NULL, &w);
     o.net = "C4-Q3";
     assert_fails(&o, OLE_ERROR_ARGUMENT, "column 4");
@@ -624,6 +702,8 @@ int main(void) {
         cmocka_unit_test(test_deltas),
         cmocka_unit_test_teardown(test_warnings, clear),
         cmocka_unit_test_teardown(test_same_seed_same_bits, clear),
+        cmocka_unit_test_teardown(test_freeze_stages, clear),
+        cmocka_unit_test_teardown(test_probe, clear),
         cmocka_unit_test_teardown(test_stop_and_resume, clear),
         cmocka_unit_test_teardown(test_kill_and_resume, clear),
         cmocka_unit_test_teardown(test_stop_between_saves, clear),

@@ -20,6 +20,7 @@ static const char *const nets[] = {
     "CO8-PR16/4(x2)-BN-ReLU-AP",
     "CO8-D20/4-CR12-D24/4-BN-ReLU-AP",
     "CO8-D18/5-BN-ReLU-AP",
+    "C8[k5,nobias]-MP[k3,p1]-B8(x2)-B12[noproj]-PB16-BN-ReLU-AP",
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -32,7 +33,9 @@ static void open_run(ole_run *run, const ole_train_options *o) {
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
-static void check_batch(ole_run *run, int64_t epoch, int64_t number) {
+/* Pixels agree within `relative` of their value, or `absolute`. */
+static void check_batch(ole_run *run, int64_t epoch, int64_t number, float relative,
+                        float absolute) {
     ole_error error;
     ole_batch batch;
     ole_step_sums sums;
@@ -46,7 +49,8 @@ static void check_batch(ole_run *run, int64_t epoch, int64_t number) {
     assert_ok(ole_loader_get(run->loader, epoch, number, &batch, &error), &error);
     ole_plan_read(run->stepper->plan[batch.count == 32 ? 0 : 1], 0, images);
     for (int64_t i = 0; i < batch.count * size; i++)
-        if (fabsf(images[i] - batch.images[i]) > 0x1p-23f * fabsf(batch.images[i]))
+        if (!(fabsf(images[i] - batch.images[i]) <=
+              fmaxf(relative * fabsf(batch.images[i]), absolute)))
             fail_msg("batch %d of epoch %d: pixel %d is %.9g, not %.9g", (int)number, (int)epoch,
                      (int)i, (double)images[i], (double)batch.images[i]);
     free(images);
@@ -56,13 +60,17 @@ static void same_batches(void **state) {
     (void)state;
     gpu_table("ole_cuda_backend");
     ole_train_options o = small_run("C8-MP-FC16", "cuda");
-    ole_run run;
-    open_run(&run, &o);
-    assert_non_null(run.recorded);
-    for (int64_t epoch = 0; epoch < 3; epoch++)
-        for (int64_t b = 0; b < 7; b += 3)
-            check_batch(&run, epoch, b);
-    ole_run_close(&run);
+    for (int photo = 0; photo < 2; photo++) {
+        ole_run run;
+        if (photo)
+            o.augment = "crop:1,flip,resized-crop:0.4,rotate:15,jitter:0.4,erase:0.5,cutout:3";
+        open_run(&run, &o);
+        assert_non_null(run.recorded);
+        for (int64_t epoch = 0; epoch < 3; epoch++)
+            for (int64_t b = 0; b < 7; b += 3)
+                check_batch(&run, epoch, b, 0x1p-23f, photo ? 1e-4f : 0);
+        ole_run_close(&run);
+    }
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
@@ -165,6 +173,27 @@ static void as_the_reference(void **state) {
         }
 }
 
+/* All that fine-tuning adds to a step. */
+static void fine_tuning(void **state) {
+    (void)state;
+    gpu_table("ole_cuda_backend");
+    for (int i = 0; i < NETS; i++) {
+        ole_train_options a = small_run(nets[i], "cuda");
+        a.opt = "adamw";
+        a.lr = 1e-3;
+        a.beta1 = 0.8;
+        a.label_smoothing = 0.1;
+        a.clip_norm = 1;
+        a.lr_backbone = "0.5x";
+        a.probe_epochs = i % 2;
+        a.ema = 0.9;
+        a.weight_decay = 0.5;
+        ole_train_options b = a;
+        b.device = "ref";
+        compare(a, true, b, 1e-3, true);
+    }
+}
+
 static void ole_at_any_layer(void **state) {
     (void)state;
     gpu_table("ole_cuda_backend");
@@ -258,10 +287,15 @@ static void clear_errors(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clear_errors),       cmocka_unit_test(same_batches),
-        cmocka_unit_test(recorded_as_single), cmocka_unit_test(as_the_reference),
-        cmocka_unit_test(ole_at_any_layer),   cmocka_unit_test(narrow_learns),
-        cmocka_unit_test(goes_on_elsewhere),  cmocka_unit_test(bad_losses_name_the_layer),
+        cmocka_unit_test(clear_errors),
+        cmocka_unit_test(same_batches),
+        cmocka_unit_test(recorded_as_single),
+        cmocka_unit_test(as_the_reference),
+        cmocka_unit_test(fine_tuning),
+        cmocka_unit_test(ole_at_any_layer),
+        cmocka_unit_test(narrow_learns),
+        cmocka_unit_test(goes_on_elsewhere),
+        cmocka_unit_test(bad_losses_name_the_layer),
         cmocka_unit_test(own_steps),
     };
     gpu_filter(argc, argv);

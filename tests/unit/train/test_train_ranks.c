@@ -45,7 +45,7 @@ typedef struct trace {
     const struct trace *guide; /* each step starts from this run's state; NULL: from its own */
     double softmax[STEPS], ole[STEPS];
     int64_t correct[STEPS];
-    float *states; /* [STEPS + 1, length]: at first, and after each step */
+    float *states; /* [STEPS + 1, initially length]:, and after each step */
     int64_t part[PARTS], length;
 } trace;
 
@@ -155,6 +155,9 @@ static ole_status train_steps(void *context, ole_ranks *ranks, ole_error *error)
     ole_train_options_init(&options);
     options.loss = c->loss;
     options.opt = c->adam ? "adam" : "sgd";
+    options.lr = 0.1;
+    options.clip_norm = c->adam ? 0.5 : 0;
+    options.lr_backbone = c->adam ? "0.5x" : "1x";
     options.bn = c->bn ? c->bn : "sync";
     options.ole_scope = c->ole_scope ? c->ole_scope : "global";
     options.delta_floor = c->adam ? 1e3 : 1.0; /* over the norm of every class, or as usual */
@@ -275,6 +278,7 @@ static const char *const nets[] = {
     "C8[nobias]-R16/8(x2)-R24/8-AP",
     "C8[nobn,norelu,nobias]-PR16/8-PR24/8-BN-ReLU-AP",
     "CO12-D24/12[d0.1]-CR24-D36/12-BN36-ReLU-AP",
+    "C8[k5,nobias]-MP[k3,p1]-B8-B10[noproj]-PB12-BN-ReLU-AP",
 };
 enum { NETS = sizeof nets / sizeof *nets };
 

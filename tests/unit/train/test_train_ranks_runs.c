@@ -137,6 +137,7 @@ static void test_resume(void **state) {
     (void)state;
     char whole[400], path[400];
     ole_train_options o = make(folder(whole, "whole"));
+    o.ema = 0.5;
     ole_train_summary expected = train(&o, 1);
     o.out = folder(path, "resumed");
     for (int size = 1; size <= MOST_RANKS; size++) {

@@ -262,19 +262,20 @@ static void test_errors(void **state) {
     float *x = clusters(4);
     ole_tsne_options o = quick();
     wrong(ROWS, DIM, NULL, &o, OLE_ERROR_ARGUMENT, "ole_tsne: features is NULL");
-    wrong(3, DIM, x, &o, OLE_ERROR_ARGUMENT, "3 rows are too few for a map: at least 4 are needed");
+    wrong(3, DIM, x, &o, OLE_ERROR_ARGUMENT,
+          "3 rows are too few for a map, which needs at least 4");
     o.perplexity = 30.0;
     wrong(60, DIM, x, &o, OLE_ERROR_ARGUMENT,
-          "a perplexity of 30 needs 91 rows and there are 60: give 19.66 or less");
+          "a perplexity of 30 needs 91 rows, but there are 60; use 19.66 or less");
     o.perplexity = 0.5;
-    wrong(60, DIM, x, &o, OLE_ERROR_ARGUMENT, "a perplexity of 0.5 is too small: give 1 or more");
+    wrong(60, DIM, x, &o, OLE_ERROR_ARGUMENT, "a perplexity of 0.5 is too small; use 1 or more");
     o = quick();
     o.theta = 1.5;
     wrong(ROWS, DIM, x, &o, OLE_ERROR_ARGUMENT,
-          "ole_tsne: theta is 1.5: give a number from 0 to 1");
+          "ole_tsne: theta is 1.5; must be a number from 0 to 1");
     o = quick();
     o.threads = 0;
-    wrong(ROWS, DIM, x, &o, OLE_ERROR_ARGUMENT, "ole_tsne: threads is 0: give 1 to 1024");
+    wrong(ROWS, DIM, x, &o, OLE_ERROR_ARGUMENT, "ole_tsne: threads is 0; must be 1 to 1024");
     o = quick();
     o.struct_size = 1;
     double map[2 * ROWS];
@@ -286,7 +287,7 @@ static void test_errors(void **state) {
     double start[2 * ROWS] = {0};
     start[5] = INFINITY;
     o.start = start;
-    wrong(ROWS, DIM, x, &o, OLE_ERROR_DATA, "start: row 2 is inf: give numbers up to 1e6");
+    wrong(ROWS, DIM, x, &o, OLE_ERROR_DATA, "start: row 2 is inf; use numbers up to 1e6");
     o = quick();
     o.learning_rate = 1e9;
     ole_error error;

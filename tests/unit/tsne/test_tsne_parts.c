@@ -360,7 +360,7 @@ static void test_pca(void **state) {
     for (int i = 0; i < 8; i++)
         assert_true(out[i] == 0.0);
     assert_int_equal(ole_pca(4, 3, OLE_F32, same, 4, 1, out, &error), OLE_ERROR_ARGUMENT);
-    assert_string_equal(error.message, "ole_pca: components is 4: give 1 to 3");
+    assert_string_equal(error.message, "ole_pca: components is 4; must be 1 to 3");
 }
 
 int main(void) {

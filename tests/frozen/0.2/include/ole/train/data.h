@@ -49,6 +49,12 @@ typedef enum ole_split {
     OLE_SPLIT_VALIDATION = 2, /* what ole_dataset_options.validation holds out of training */
 } ole_split;
 
+/* An image that cannot be read, and why. */
+typedef void ole_bad_image_callback(void *context, const char *path, const char *reason);
+
+/* Samples per class below which ole_dataset_options.calibration holds nothing out. */
+enum { OLE_CALIBRATION_SAMPLES = 20 };
+
 /* Which samples to take. Fill with ole_dataset_options_init(). */
 typedef struct ole_dataset_options {
     size_t struct_size;        /* set by init; see "Versions" in ole/base.h */
@@ -64,6 +70,19 @@ typedef struct ole_dataset_options {
     bool skip_test;    /* leave the test split empty and its samples unused; default false */
     int resize_width;  /* folder: width, with `resize` as the height; 0 (default): square */
     const char *apart; /* folder: a path inside it that is no class, such as a run folder */
+    ole_bad_image_callback
+        *bad_image;          /* folder: called for every unreadable image, in order, even */
+    void *bad_image_context; /* if the data set cannot be opened then; NULL: not */
+    double
+        calibration; /* as `validation`, if that and samples_per_class are 0 and every class has */
+                     /* OLE_CALIBRATION_SAMPLES to train on; else nothing is held out. Default 0 */
+    const char
+        *align; /* folder: a .csv of landmarks, in the folder or elsewhere: scale, turn and */
+                /* shift each image so that they come to lie at a template's; needs */
+                /* `resize`. NULL or "": no */
+    ole_bad_image_callback
+        *passed_over; /* folder: called, with the context of bad_image and before it, for every */
+                      /* file or folder that is no image of a class; NULL (default): not */
 } ole_dataset_options;
 
 OLE_API void ole_dataset_options_init_sized(ole_dataset_options *options, size_t struct_size);
@@ -96,6 +115,13 @@ OLE_API const ole_dataset_info *ole_dataset_get_info(const ole_dataset *set);
 
 /* Labels of a split, [count]. */
 OLE_API const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split split);
+
+/*
+ * The file of sample i of a split, relative to the folder: "cat/12.jpg".  NULL for data that are
+ * not a folder of images, and on ranks that share another rank's samples.  The bytes are those of
+ * the file system, which need not be UTF-8.
+ */
+OLE_API const char *ole_dataset_file_name(const ole_dataset *set, ole_split split, int64_t i);
 
 /*
  * Sample i of a split without normalisation into `out`, [channels, height, width] floats: bytes
@@ -131,6 +157,15 @@ typedef struct ole_loader_options {
     int threads;          /* that assemble batches ahead; 0: in the call */
     int part, parts; /* assemble only part `part` of each batch, of `parts` equal ones (the first */
                      /* have one sample more if they do not divide it); 0, 0: the whole batch */
+    double
+        resized_crop; /* scale a random part of the image to its full size: at least this share */
+                      /* of its area, with sides of 3:4 to 4:3; 0: no */
+    double rotate;    /* turn by up to this many degrees either way; corners are black; 0: no */
+    double jitter;    /* bytes: multiply brightness, contrast and saturation by 1 - jitter to */
+                      /* 1 + jitter each; 0: no */
+    double erase;     /* with this probability, set a rectangle with sides of 1/8 to 1/2 of the */
+                      /* image's to 0, after normalisation */
+    int cutout; /* set a square of this side at a random place to 0, after normalisation; 0: no */
 } ole_loader_options;
 
 OLE_API void ole_loader_options_init_sized(ole_loader_options *options, size_t struct_size);
@@ -233,6 +268,7 @@ typedef enum ole_file_state {
     OLE_FILE_UNCHECKED = 1, /* present; no checksum is known */
     OLE_FILE_DIFFERS = 2,   /* not as published: damaged, incomplete or another version */
     OLE_FILE_MISSING = 3,
+    OLE_FILE_REPACKED = 4, /* compressed differently; the content is as published */
 } ole_file_state;
 
 typedef struct ole_file_check {

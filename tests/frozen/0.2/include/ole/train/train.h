@@ -101,16 +101,18 @@ struct ole_train_options {
     const char *data;       /* NAME[:PATH] of ole/train/data.h */
     const char *net;        /* name or notation of ole/train/net.h; NULL: chosen, see above */
     const char *out;        /* run folder; NULL: nothing is written */
-    const char *init_from;  /* initial weights, safetensors or .caffemodel; NULL: none */
+    const char *init_from;  /* initial weights, safetensors or .caffemodel: a file, URL[#sha256=...]
+                             * or hf:OWNER/MODEL, downloaded into the cache; NULL: none */
     const char *freeze;     /* prefixes of parameter names, comma-separated; NULL: none */
     const char *classes;    /* as in ole_dataset_options */
     const char *milestones; /* "50%,75%" or "81,122" or "cosine" or "none"; default "50%,75%" */
     const char *augment;    /* "crop:4,flip"; default "" */
-    const char *normalize;  /* "auto" (default), "none", "half", "cifar", or "m,m,m/s,s,s" */
+    const char
+        *normalize; /* "auto" (default), "none", "half", "cifar", "imagenet", or "m,m,m/s,s,s" */
     const char *ole_at;  /* "" (classifier's input), or tokens "3:0.1,5:0.5"; without :weight λ */
-    const char *sampler; /* "" (shuffle) or "balanced:CxK" */
+    const char *sampler; /* "" (shuffle), "balanced" or "balanced:CxK" */
     const char *init;    /* "xavier" (default) or "msra" */
-    const char *opt;     /* "sgd" (default) or "adam" */
+    const char *opt;     /* "sgd" (default), "adam" or "adamw" */
     const char *device;  /* "auto" (default: a GPU if there is one), "cpu", "cuda[:i]", "ref" */
     const char *precision;     /* "fp32" (default), "tf32" (GPU), "bf16" */
     const char *conv;          /* "auto" (default) or "direct" */
@@ -118,7 +120,7 @@ struct ole_train_options {
     double lambda;             /* default 0.25 */
     int64_t epochs;            /* default 20; 0: chosen, see above */
     int64_t batch_size;        /* default 64 */
-    double lr;                 /* 0 (default): 0.1 for sgd, 1e-3 for adam */
+    double lr;                 /* 0 (default): 0.1 for sgd, 1e-3 for the others */
     double gamma;              /* factor at milestones; default 0.1 */
     double warmup;             /* epochs of linear warm-up; default 0 */
     double momentum;           /* default 0.9 */
@@ -167,6 +169,22 @@ struct ole_train_options {
     double delta_rel;        /* and OLE_DELTA_REL_AUTO */
     bool restart_schedule; /* of a finished run that is resumed with more epochs: milestones and */
                            /* cosine span all epochs; default false: its last learning rate stays */
+    bool unknown; /* find the threshold under which ole_model_predict() answers "unknown", from the
+                   */
+                  /* validation split, else from `calibration`, else from the training split; */
+                  /* default true */
+    double calibration; /* without val_split: share of the training set to hold out for that */
+                        /* threshold alone, as in ole_dataset_options; default 0, while */
+                        /* `ole train` holds out 10 % of folder: and npy: */
+    double beta1, beta2, eps; /* of adam and adamw; default 0.9, 0.999, 1e-8 */
+    double label_smoothing;   /* share of softmax's target spread over all classes; default 0 */
+    double clip_norm;         /* the largest norm of all gradients together; default 0: any */
+    const char *lr_backbone;  /* of all but the classifier: "0.1x" of lr, or a rate; default "1x" */
+    int64_t probe_epochs; /* train only the classifier for so many of `epochs` first; default 0 */
+    double
+        ema; /* decay per step of a moving average of the weights, which is evaluated and becomes */
+             /* the model; default 0: none */
+    const char *align; /* folder: a .csv of landmarks, as in ole_dataset_options; default "" */
 };
 
 OLE_API void ole_train_options_init_sized(ole_train_options *options, size_t struct_size);

@@ -1,10 +1,10 @@
 /*
- * fuzz/fuzz_loss.c - small random batches against the loss by LAPACK, held to the promises of
+ * fuzz/random_loss.c - small random batches against the loss by LAPACK, held to the promises of
  * include/ole/loss.h.
  *
- *     fuzz_loss [COUNT [SEED]]      COUNT cases (default 20000); a failing case prints its seed
+ *     random_loss [COUNT [SEED]]    COUNT cases (default 20000); a failing case prints its seed
  *
- * Each case has a seed of its own, SEED + its number: `fuzz_loss 1 THAT_SEED` runs it alone.
+ * Each case has a seed of its own, SEED + its number: `random_loss 1 THAT_SEED` runs it alone.
  */
 #include "cases.h"
 #include "ole/loss.h"
@@ -44,7 +44,7 @@ static uint64_t current_seed;
 
 static void require(bool condition, const char *what, double got, double bound) {
     if (condition) return;
-    fprintf(stderr, "fuzz_loss: seed %" PRIu64 ": %s: %.17g, bound %.17g\n", current_seed, what,
+    fprintf(stderr, "random_loss: seed %" PRIu64 ": %s: %.17g, bound %.17g\n", current_seed, what,
             got, bound);
     abort();
 }

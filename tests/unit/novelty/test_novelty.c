@@ -1,10 +1,11 @@
 /*
- * tests/unit/model/test_novelty.c - known and novel digits: roles of the splits, thresholds, what
+ * tests/unit/novelty/test_novelty.c - known and novel digits: roles of the splits, thresholds, what
  * is stored in a model's file and what a loaded model makes of it.
  */
 #include "ole/train/novelty.h"
 #include "ole/train/train.h"
 
+#include "novelty/choose.h"
 #include "run_files.h"
 #include "temporary.h"
 #include "test.h"
@@ -79,6 +80,9 @@ static void test_counts(void **state) {
     assert_int_equal(n.validation_count, known->count[OLE_SPLIT_VALIDATION]);
     assert_int_equal(n.known_count, known->count[OLE_SPLIT_TEST]);
     assert_int_equal(n.novel_count, novel->count[OLE_SPLIT_TRAIN] + novel->count[OLE_SPLIT_TEST]);
+    assert_int_equal(n.choice.groups, 5);
+    assert_false(n.choice.map_refitted);
+    assert_true(n.choice.mean[n.choice.score - 1] > 0.8);
     for (int i = 1; i <= OLE_SCORES; i++) {
         const ole_novelty_score *one = ole_novelty_get(&n, (ole_score)i);
         assert_int_equal(one->score, i);
@@ -88,7 +92,7 @@ static void test_counts(void **state) {
         assert_true(one->accuracy_at[one->roc.points - 1] == n.accuracy);
     }
     assert_null(ole_novelty_get(&n, OLE_SCORE_NONE));
-    assert_null(ole_novelty_get(&n, (ole_score)6));
+    assert_null(ole_novelty_get(&n, (ole_score)(OLE_SCORES + 1)));
     assert_null(ole_novelty_get(NULL, OLE_SCORE_SOFTMAX));
     ole_novelty_free(&n);
     assert_null(n.known_label);
@@ -151,6 +155,7 @@ static void test_interrupted(void **state) {
     const subjects *s = *state;
     ole_novelty_options o;
     ole_novelty_options_init(&o);
+    o.choose = false;
     stopper counter = {.stop_at = 1000};
     o.callback = interrupt;
     o.callback_context = &counter;
@@ -163,6 +168,14 @@ static void test_interrupted(void **state) {
         o.callback_context = &stops;
         n = measure(s, &o);
         assert_true(n.interrupted && stops.calls == at);
+        assert_null(n.known_label);
+    }
+    o.choose = true;
+    for (int beyond = 1; beyond < 100; beyond += 17) {
+        stopper stops = {.stop_at = counter.calls + beyond};
+        o.callback_context = &stops;
+        n = measure(s, &o);
+        assert_true(n.interrupted && stops.calls == stops.stop_at);
         assert_null(n.known_label);
     }
 }
@@ -219,12 +232,9 @@ static void test_mistakes(void **state) {
     const subjects *s = *state;
     ole_novelty_options o;
     ole_novelty_options_init(&o);
-    expect(s, s->novel, &o, "the model knows 7 classes, the known set digits has 3");
-    ole_dataset *none = open_digits("0,1,2,3,4,5,6", 0.0);
-    expect(s, none, &o, "no validation samples to set the threshold on");
+    expect(s, s->novel, &o, "the model has 7 classes, the known set digits has 3");
     ole_dataset *order = open_digits("0,1,2,3,4,6,5", 0.2);
     expect(s, order, &o, "class 5 of the model is '5', that of the known set digits is '6'");
-    ole_dataset_close(none);
     ole_dataset_close(order);
     o.keep = 0.0;
     expect(s, s->known, &o, "options.keep is 0");
@@ -242,11 +252,45 @@ static void test_mistakes(void **state) {
     ole_novelty_options_init(&o);
     o.novel_all = false;
     o.novel_split = OLE_SPLIT_VALIDATION;
-    expect(s, s->known, &o, "the novel set digits has no samples in this split");
+    expect(s, s->known, &o, "the novel set digits has no validation samples");
     ole_novelty_options_init(&o);
     o.struct_size--;
     expect(s, s->known, &o, "struct_size");
     expect(s, NULL, NULL, "is NULL");
+}
+
+/* The evidence of a choice, as files keep it; what is none reads as none. */
+static void test_choice_text(void **state) {
+    (void)state;
+    ole_novelty_choice given = {
+        .score = OLE_SCORE_ENERGY, .groups = 5, .map_refitted = true, .rows = 70, .held_out = 14};
+    for (int s = 0; s < OLE_SCORES; s++)
+        for (int g = 0; g < 5; g++)
+            given.auroc[s][g] = 0.5 + 0.01 * s + 0.001 * g;
+    char *text = ole_choice_text(&given);
+    assert_non_null(text);
+    ole_novelty_choice read;
+    assert_true(ole_choice_read(&read, text));
+    assert_int_equal(read.score, OLE_SCORE_ENERGY);
+    assert_int_equal(read.groups, 5);
+    assert_true(read.map_refitted && read.rows == 70 && read.held_out == 14);
+    assert_memory_equal(read.auroc, given.auroc, sizeof given.auroc);
+    assert_float_equal(read.mean[0], 0.502, 1e-12);
+    text[strlen(text) / 2] = '\0';
+    const char *const damaged[] = {
+        text,
+        "",
+        "[]",
+        "{}",
+        "{\"score\": \"energy\"}",
+        "{\"score\": \"best\", \"auroc\": {}}",
+        "{\"score\": \"energy\", \"auroc\": {\"softmax\": [1, \"x\"]}}",
+        "{\"score\": \"energy\", \"auroc\": {\"softmax\": [1,1,1,1,1,1]}}"};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        assert_false(ole_choice_read(&read, damaged[i]));
+        assert_int_equal(read.groups, 0);
+    }
+    free(text);
 }
 
 int main(void) {
@@ -257,6 +301,7 @@ int main(void) {
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_choice_text),
     };
     return cmocka_run_group_tests(tests, make_subjects, remove_subjects);
 }
