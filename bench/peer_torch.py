@@ -1,8 +1,8 @@
 """Times the same training step in PyTorch, for `ole bench --peer torch`.
 
 Reads one JSON object from standard input: the network's graph, batch, threads and device.
-Writes {"library":..., "modes":{mode: ms}, "peak_bytes":{mode: bytes}}: the median time of each mode, and
-the memory of a process that runs only that mode.
+Writes {"library":..., "modes":{mode: ms}, "processor_ms":{mode: ms}, "peak_bytes":{mode: bytes}}: the median time of
+each mode, the processor time of a step (all threads), and the memory of a process that runs only that mode.
 The step is that of `ole bench`: forward, softmax loss, backward, SGD with momentum.
 """
 import json
@@ -75,17 +75,18 @@ class Net(nn.Module):
         return out[len(self.nodes) - 1]
 
 
-def median_ms(step, sync, seconds):
+def measure_steps(step, sync, seconds):
+    """Median and mean processor milliseconds."""
     for _ in range(2):
         step()
     sync()
-    times, end = [], time.time() + seconds
+    times, end, processor = [], time.time() + seconds, time.process_time()
     while len(times) < 3 or (time.time() < end and len(times) < 200):
         start = time.perf_counter()
         step()
         sync()
         times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times)
+    return statistics.median(times), (time.process_time() - processor) * 1e3 / len(times)
 
 
 def capture(step):
@@ -126,7 +127,7 @@ def measure(job, mode):
         opt.step()
 
     sync = torch.cuda.synchronize if device == "cuda" else lambda: None
-    return median_ms(capture(step) if "graph" in mode else step, sync, job["seconds"])
+    return measure_steps(capture(step) if "graph" in mode else step, sync, job["seconds"])
 
 
 def measure_alone(job, mode):
@@ -135,9 +136,9 @@ def measure_alone(job, mode):
     child = os.fork()
     if child == 0:
         torch.set_num_threads(job["threads"])
-        ms = measure(job, mode)
+        ms, processor = measure(job, mode)
         peak = torch.cuda.max_memory_allocated() if job["device"] == "cuda" else 0
-        os.write(into, f"{ms!r} {peak}".encode())
+        os.write(into, f"{ms!r} {processor!r} {peak}".encode())
         os._exit(0)
     os.close(into)
     with os.fdopen(out) as pipe:
@@ -145,16 +146,17 @@ def measure_alone(job, mode):
     _, status, usage = os.wait4(child, 0)
     if status != 0:
         sys.exit(f"PyTorch failed in mode {mode}")
-    ms, on_gpu = text.split()
-    return float(ms), int(on_gpu) or usage.ru_maxrss * 1024
+    ms, processor, on_gpu = text.split()
+    return float(ms), float(processor), int(on_gpu) or usage.ru_maxrss * 1024
 
 
 def main():
     job = json.load(sys.stdin)
     runs = {mode: measure_alone(job, mode) for mode in job["modes"]}
     json.dump({"library": f"PyTorch {torch.__version__}",
-               "modes": {mode: ms for mode, (ms, _) in runs.items()},
-               "peak_bytes": {mode: peak for mode, (_, peak) in runs.items()}}, sys.stdout)
+               "modes": {mode: ms for mode, (ms, _, _) in runs.items()},
+               "processor_ms": {mode: processor for mode, (_, processor, _) in runs.items()},
+               "peak_bytes": {mode: peak for mode, (_, _, peak) in runs.items()}}, sys.stdout)
 
 
 main()

@@ -37,7 +37,7 @@ endif()
 # ole_installed builds all that is installed, for `./dev build`. The demo builds the program alone, without waiting for
 # nvcc.
 add_custom_target(ole_installed)
-foreach(target IN ITEMS ole oletrain ole_cli ole_manual ole_cuda ole_mpi ole_jax)
+foreach(target IN ITEMS ole ole_static oletrain ole_cli ole_manual ole_cuda ole_mpi ole_jax)
     if(TARGET ${target})
         add_dependencies(ole_installed ${target})
     endif()
@@ -49,9 +49,20 @@ foreach(module IN ITEMS ole_cuda ole_mpi ole_jax)
     endif()
 endforeach()
 
+# What libole.a needs.
+get_target_property(private SerialOpenBLAS::SerialOpenBLAS IMPORTED_LOCATION)
+if(OLE_STATIC_BLAS)
+    string(APPEND private " -lgfortran")
+endif()
+if(OLE_CLI OR OLE_TRAIN)
+    string(APPEND private " -lz") # for .npz files
+endif()
+string(APPEND private " -lpthread -lm -ldl")
+string(REPLACE " " ";" static_needs "${private}")
+
 install(EXPORT ole-targets NAMESPACE ole:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/ole-config.cmake.in package/ole-config.cmake
-    INSTALL_DESTINATION ${package_dir})
+    INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(package/ole-config-version.cmake
     COMPATIBILITY SameMinorVersion)
 install(FILES
@@ -73,14 +84,7 @@ function(ole_pkg_config name description requires private)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/${name}.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
-get_target_property(private SerialOpenBLAS::SerialOpenBLAS IMPORTED_LOCATION)
-if(OLE_STATIC_BLAS)
-    string(APPEND private " -lgfortran")
-endif()
-if(OLE_CLI OR OLE_TRAIN)
-    string(APPEND private " -lz") # for .npz files
-endif()
-ole_pkg_config(ole "The OLÉ loss, feature analyses and t-SNE" "" "${private} -lpthread -lm -ldl")
+ole_pkg_config(ole "The OLÉ loss, feature analyses and t-SNE" "" "${private}")
 if(OLE_TRAIN)
     ole_pkg_config(oletrain "Networks, data sets and training with the OLÉ loss" "ole = ${PROJECT_VERSION}" "")
 endif()

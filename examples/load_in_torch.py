@@ -4,11 +4,13 @@
     net = OleNet("runs/first/best.safetensors").eval()
     features, logits = net(images)  # [N, C, H, W], 0 to 1 (bytes / 255): it normalises them itself
 
-The file has the weights and the net's notation; 'ole net --graph' says which ops that stands for.
+The file has the weights and the net's notation. Which ops that stands for says config.json beside it, as in
+folders of 'ole export --hub', or 'ole net --graph'.
 """
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -26,8 +28,21 @@ def build(n):
             "linear": lambda: nn.Linear(inputs, outputs, bias=n["bias"]),
             "relu": nn.ReLU, "flatten": nn.Flatten, "dropout": lambda: nn.Dropout(n["rate"]),
             "max pool": lambda: nn.MaxPool2d(*window),
+            "pad channels": lambda: PadChannels(inputs, outputs),
             "avg pool": lambda: nn.AvgPool2d(n["kernel"] or n["in"][1:], n["stride"]),
             }.get(n["op"], nn.Identity)()
+
+
+class PadChannels(nn.Module):
+    """Channels of zeros, half of them before the input's."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        before = (outputs - inputs) // 2
+        self.around = (0, 0, 0, 0, before, outputs - inputs - before)
+
+    def forward(self, x):
+        return nn.functional.pad(x, self.around)
 
 
 class OleNet(nn.Module):
@@ -37,9 +52,11 @@ class OleNet(nn.Module):
         start = 8 + int.from_bytes(data[:8], "little")
         header, numbers = json.loads(data[8:start]), bytearray(data[start:])
         self.card = card = header["__metadata__"]
-        classes = str(len(json.loads(card["class_names"])))
-        self.nodes = json.loads(subprocess.check_output(
-            [ole, "net", card["net"], "--input", card["input"], "--classes", classes, "--graph"]))
+        self.class_names = json.loads(card["class_names"])
+        config = Path(path).with_name("config.json")
+        graph = json.loads(config.read_text("utf-8")).get("graph") if config.exists() else None
+        self.nodes = graph or json.loads(subprocess.check_output(
+            [ole, "net", card["net"], "--input", card["input"], "--classes", str(len(self.class_names)), "--graph"]))
         self.ops = nn.ModuleList(build(n) for n in self.nodes)
         for key in ("mean", "deviation"):
             self.register_buffer(key, torch.tensor([[[float(v)]] for v in card[key].split(",")]))

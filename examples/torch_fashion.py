@@ -1,4 +1,4 @@
-"""Few samples a class: Fashion-MNIST with and without OLÉ, PyTorch.
+"""Few samples per class: Fashion-MNIST with and without OLÉ, PyTorch.
 
     python3 examples/torch_fashion.py [SAMPLES [SEEDS [WEIGHT]]]
 
