@@ -58,15 +58,18 @@ import sys, ole_build
 ole_build._DRIVERS = (sys.argv[1],)
 ole_build.build_wheel(sys.argv[2])
 """
-# What the backend calls, as one that compiles one of three files.
+# What the backend calls, as one that compiles one of three files. It ends once the file SHOWN exists, if there is one to
+# wait for, or after a minute.
 COMPILER = """
-import json, pathlib, time
+import json, os, pathlib, time
 def build_wheel(target, settings, metadata):
     (pathlib.Path(target) / "settings.json").write_text(json.dumps(settings))
     folder = pathlib.Path(settings["build-dir"])
     (folder / "compile_commands.json").write_text("[1, 2, 3]")
     (folder / "first.c.o").touch()
-    time.sleep(1.5)
+    end = time.monotonic() + 60
+    while "SHOWN" in os.environ and not os.path.exists(os.environ["SHOWN"]) and time.monotonic() < end:
+        time.sleep(0.05)
 """
 
 
@@ -81,11 +84,13 @@ class Backend(unittest.TestCase):
         (self.folder / "scikit_build_core" / "build.py").write_text(COMPILER)
         (self.folder / "scikit_build_core" / "__init__.py").touch()
 
-    def build(self, driver="/dev/null", answer=None, **variables):
-        """What appears on the terminal, and OLE_CUDA as CMake gets it."""
+    def build(self, driver="/dev/null", answer=None, until=None, **variables):
+        """What appears on the terminal, and OLE_CUDA as CMake gets it. The build lasts until `until` is shown."""
         path = f"{self.folder}{os.pathsep}{ROOT / 'bindings' / 'python' / 'backend'}"
         environment = {name: value for name, value in os.environ.items() if name != "CMAKE_ARGS"}
         environment.update({"PYTHONPATH": path, "CUDACXX": "nvcc", "PYTHONDONTWRITEBYTECODE": "1"}, **variables)
+        if until:
+            environment["SHOWN"] = str(self.folder / "shown")
         child, line = pty.fork()
         if child == 0:
             try:
@@ -101,6 +106,8 @@ class Backend(unittest.TestCase):
                 break
             if answer is not None and shown.endswith("[Y/n] "):
                 os.write(line, f"{answer}\n".encode())
+            if until and until in shown:
+                (self.folder / "shown").touch()
         os.close(line)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, shown)
         return shown, json.loads((self.folder / "settings.json").read_text()).get("cmake.define.OLE_CUDA")
@@ -119,7 +126,8 @@ class Backend(unittest.TestCase):
             self.assertIsNone(cuda)
 
     def test_progress(self):
-        self.assertIn("ole: compiled 1 of 3 files", self.build(driver="/nowhere")[0])
+        compiled = "ole: compiled 1 of 3 files"
+        self.assertIn(compiled, self.build(driver="/nowhere", until=compiled)[0])
 
 
 class Install(unittest.TestCase):
