@@ -15,7 +15,7 @@
 #include "completion_scripts.h"
 
 #ifdef OLE_TRAIN
-#include "reproduce/recipe_catalogue.h"
+#include "reproduce/reproduce.h"
 
 #include <ole/train/data.h>
 #include <ole/train/net.h>

@@ -69,21 +69,6 @@ static bool note_shown(row *r, const int64_t *runs, int64_t count) {
     return row_write(r, r->folder);
 }
 
-/* OUT/NAME/figures.html and OUT/NAME/figures; must stay where it is. */
-typedef struct row_figures {
-    char page[ROW_PATH], folder[ROW_PATH];
-    figure_options options;
-    figure_output output;
-} row_figures;
-
-static bool row_figures_open(row_figures *f, const row *r) {
-    join_path(f->page, r->folder, "figures.html");
-    join_path(f->folder, r->folder, "figures");
-    f->options = (figure_options){.folder = f->folder, .page = f->page};
-    return figure_output_open(&f->output, "reproduce", &f->options, r->asked.title,
-                              r->asked.shows) == EXIT_DONE;
-}
-
 /* ---- A trained run ------------------------------------------------------------------------ */
 
 /* A run with its model at the end of training; must stay where it is. */
@@ -126,23 +111,22 @@ static bool end_run(trained_run *t, const row *r, int64_t run, bool good) {
 
 /* The features of the test set: their analysis, and numbers of it. */
 static bool measure_features(row *r, int64_t run, int threads, trained_run *t) {
-    const ole_run_mark *mark = &r->marks[run];
     const ole_analysis *a = &t->view.analysis;
-    ole_measures *to = &r->measures;
     ole_analyze_options options;
     ole_analyze_options_init(&options);
     options.map = r->asked.draws >> OLE_DRAW_MAP & 1;
     bool good = open_run(t, r, run, threads) &&
                 ole_run_view_measure(&t->view, &t->report, &options, &t->error) == OLE_OK &&
                 t->view.measured;
-    if (good) {
-        ole_measures_add_number(to, mark, "angle inside classes, median", a->angles.within.median);
-        ole_measures_add_number(to, mark, "angle between classes, median",
-                                a->angles.between.median);
-        ole_measures_add_number(to, mark, "effective rank of all features",
-                                a->spectra.all.effective_rank);
-        ole_measures_add_number(to, mark, "OLE loss of the test features", a->spectra.loss);
-    }
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"angle inside classes, median", a->angles.within.median},
+                   {"angle between classes, median", a->angles.between.median},
+                   {"effective rank of all features", a->spectra.all.effective_rank},
+                   {"OLE loss of the test features", a->spectra.loss}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && good; i++)
+        ole_measures_add_number(&r->measures, &r->marks[run], numbers[i].name, numbers[i].value);
     return end_run(t, r, run, good);
 }
 
@@ -243,21 +227,22 @@ static bool open_novel(const row *r, const ole_train_options *known, int threads
            OLE_OK;
 }
 
-bool check_novel(row *r, int threads, char why[600]) {
+bool check_novel(row *r, int threads, char why[ROW_WHY]) {
     if (r->asked.kind != RECIPE_NOVELTY || row_is_whole(r)) return true;
     ole_dataset *known = NULL, *novel = NULL;
     ole_error error;
     const ole_dataset_options options = run_dataset_options(&r->train, threads);
     bool good = ole_dataset_open(&known, r->train.data, &options, &error) == OLE_OK &&
                 open_novel(r, &r->train, threads, &novel, &error);
-    if (!good) snprintf(why, 600, "%s: %.500s", r->asked.name, error.message);
+    if (!good) snprintf(why, ROW_WHY, "%s: %.500s", r->asked.name, error.message);
     if (good && !r->asked.novel) { /* classes of one data set must not be in both */
         const ole_dataset_info *a = ole_dataset_get_info(known), *b = ole_dataset_get_info(novel);
         for (int i = 0; i < a->classes * b->classes && good; i++) {
             const char *name = a->class_names[i / b->classes];
             good = strcmp(name, b->class_names[i % b->classes]) != 0;
             if (!good)
-                snprintf(why, 600, "%s: paper: novel_classes: '%.100s' is among the known classes",
+                snprintf(why, ROW_WHY,
+                         "%s: paper: novel_classes: '%.100s' is among the known classes",
                          r->asked.name, name);
         }
     }
@@ -379,66 +364,70 @@ static void draw_novelty(const row *r, const ole_novelty n[SIDES], figure_output
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
-/* Measures what is not measured yet; the figures are of the first run of each side. */
-static bool show_novelty(row *r, const int64_t *first, int64_t count, int threads) {
-    ole_novelty shown[SIDES] = {{0}};
-    bool good = true, drawn = are_shown(r, first, count);
+/* Measures what is not measured yet, and what is to be drawn: the first run of each side. */
+static bool measure_novelty(row *r, const int64_t sides[SIDES], bool drawn, int threads,
+                            ole_novelty shown[SIDES]) {
+    bool good = true;
     for (int64_t i = 0; i < r->study.run_count && good; i++) {
-        bool show = !drawn && (i == first[0] || i == first[count - 1]);
+        int side = r->marks[i].side;
+        bool show = !drawn && i == sides[side];
         if (r->study.runs[i].state != OLE_STUDY_FINISHED ||
             (!show && ole_measures_find(&r->measures, &r->marks[i], auroc)))
             continue;
         ole_novelty novelty = {0};
         good = measure_run(r, i, threads, &novelty) && row_write(r, r->folder);
         if (show)
-            shown[r->marks[i].side] = novelty;
+            shown[side] = novelty;
         else
             ole_novelty_free(&novelty);
     }
-    if (good && !drawn) {
-        row_figures f;
-        good = row_figures_open(&f, r);
-        if (good) draw_novelty(r, shown, &f.output);
-        good = good && figure_output_close(&f.output) == EXIT_DONE && note_shown(r, first, count);
-    }
-    for (int side = 0; side < SIDES; side++)
-        ole_novelty_free(&shown[side]);
     return good;
 }
 
-/* The figures first, then numbers.csv, which says what they show: what it says is true. */
-static bool draw_runs(row *r, const int64_t runs[SIDES], bool curves, int threads) {
-    row_figures f;
-    if (!row_figures_open(&f, r)) return false;
-    ole_measures_remove(&r->measures, NULL);
-    bool good = r->asked.kind == RECIPE_CURVES || add_features(r, runs, threads, &f.output);
-    good = good && (!curves || add_curves(r, &f.output));
-    f.output.failed |= !good;
-    return figure_output_close(&f.output) == EXIT_DONE;
+/* OUT/NAME/figures.html and OUT/NAME/figures.  The figures first, then numbers.csv, which says what
+ * they show: what it says is true. */
+static bool draw_runs(row *r, const int64_t sides[SIDES], const ole_novelty novelty[SIDES],
+                      bool curves, int threads) {
+    char page[ROW_PATH], folder[ROW_PATH];
+    const figure_options options = {.folder = folder, .page = page};
+    figure_output p;
+    bool good = true;
+    join_path(page, r->folder, "figures.html");
+    join_path(folder, r->folder, "figures");
+    if (figure_output_open(&p, "reproduce", &options, r->asked.title, r->asked.shows) != EXIT_DONE)
+        return false;
+    if (r->asked.kind == RECIPE_NOVELTY)
+        draw_novelty(r, novelty, &p);
+    else
+        ole_measures_remove(&r->measures, NULL);
+    if (r->asked.kind != RECIPE_NOVELTY && r->asked.kind != RECIPE_CURVES)
+        good = add_features(r, sides, threads, &p);
+    p.failed |= !good || (curves && !add_curves(r, &p));
+    return figure_output_close(&p) == EXIT_DONE;
 }
 
 bool show_runs(row *r, int threads) {
     bool novelty = r->asked.kind == RECIPE_NOVELTY, features = r->asked.kind != RECIPE_CURVES;
     bool curves = !novelty && (!features || r->asked.draws >> DRAW_CURVES & 1);
+    ole_novelty measured[SIDES] = {{0}};
     ole_error error;
     if (!novelty && features && !r->asked.draw) return true;
     bool good = row_read(r, r->folder, &error);
     int64_t sides[SIDES], count = 0;
     int64_t *shown = good ? calloc((size_t)r->study.run_count + SIDES, sizeof *shown) : NULL;
-    if (!shown) {
-        fail_command("reproduce", "%s", good ? "out of memory" : error.message);
-        return false;
-    }
+    if (!shown) return !fail_command("reproduce", "%s", good ? "out of memory" : error.message);
     for (int side = 0; side < SIDES; side++) { /* one whose runs all diverged is omitted */
         sides[side] = pick_run(r, side, !novelty);
         if (features && sides[side] >= 0) shown[count++] = sides[side];
     }
     for (int64_t i = 0; i < r->study.run_count && curves; i++)
         if (r->study.runs[i].state == OLE_STUDY_FINISHED) shown[count++] = i;
-    if (count > 0 && novelty)
-        good = show_novelty(r, shown, count, threads);
-    else if (count > 0 && !are_shown(r, shown, count))
-        good = draw_runs(r, sides, curves, threads) && note_shown(r, shown, count);
+    bool drawn = count == 0 || are_shown(r, shown, count);
+    if (novelty) good = measure_novelty(r, sides, drawn, threads, measured);
+    if (good && !drawn)
+        good = draw_runs(r, sides, measured, curves, threads) && note_shown(r, shown, count);
+    for (int side = 0; side < SIDES; side++)
+        ole_novelty_free(&measured[side]);
     free(shown);
     return good;
 }

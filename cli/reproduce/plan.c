@@ -24,33 +24,30 @@ static const double DAY = 86400.0;
 typedef struct plan {
     bool here;       /* its data */
     const row *with; /* the row above whose runs these are, or NULL */
-    char part[PART_ROOM];
+    char part[ROW_TEXT];
+    int64_t runs; /* in all */
     ole_study_time left;
     ole_error error; /* why its time is not known; "" */
 } plan;
 
-/* With `flops` above 0 the time is rough (see ole_study_estimate()); without, a few steps are
- * timed.
- */
+/* With `flops` above 0 the time is rough (see ole_study_estimate()); else a few steps are timed. */
 static plan make_plan(row *r, const row *with, double flops) {
-    char why[600];
-    plan p = {.with = with, .left = {row_count_runs(r), NAN}};
-    p.here = row_locate(r, why);
-    if (p.here) row_part(r, p.part);
-    if (with) {
-        p.left = (ole_study_time){0, 0.0};
-        return p;
-    }
+    const recipe *p = r->runs;
+    int64_t again = p->kind == RECIPE_TUNE ? 2 : 0; /* once λ is chosen */
+    int64_t points = p->lambda_count * (p->sample_count > 0 ? p->sample_count : 1) + again;
+    char why[ROW_WHY];
+    plan made = {.with = with, .here = row_locate(r, why), .runs = points * r->train.seeds};
+    if (made.here) row_part(r, made.part);
+    if (with) return made;
     const ole_study_options options = row_study(r);
     progress line = progress_start();
     progress_wait(&line, "timing a few steps");
-    ole_study_time left =
-        ole_study_estimate(row_study_kind(r), &options, flops, interrupted, &p.error);
+    made.left = ole_study_estimate(row_study_kind(r), &options, flops, interrupted, &made.error);
     progress_clear(&line);
-    if (left.runs >= 0) p.left = left;
-    if (!p.here && p.left.runs > 0 && flops > 0.0)
-        p.left.seconds = 60.0 * r->runs->minutes * (double)p.left.runs * H200_FLOPS / flops;
-    return p;
+    if (made.left.runs < 0) made.left = (ole_study_time){made.runs, NAN};
+    if (!made.here && made.left.runs > 0 && flops > 0.0)
+        made.left.seconds = 60.0 * p->minutes * (double)made.left.runs * H200_FLOPS / flops;
+    return made;
 }
 
 /* The command that makes one of the runs, without what differs between them. */
@@ -78,22 +75,20 @@ static void put_training(FILE *to, const row *r) {
 }
 
 /* What the paper reports. */
-static const char *reported_text(const recipe *p, char out[256]) {
+static const char *reported_text(const recipe *p, char out[ROW_TEXT]) {
     if (isfinite(p->reported[SOFTMAX].mean))
-        snprintf(out, 256, "%s: softmax %s %%, with OLÉ %s %%", p->measure ? p->measure : "",
+        snprintf(out, ROW_TEXT, "%s: softmax %s %%, with OLÉ %s %%", p->measure ? p->measure : "",
                  ole_study_error_text(p->reported[SOFTMAX], "").text,
                  ole_study_error_text(p->reported[WITH_OLE], "").text);
     else
-        snprintf(out, 256, "%s", p->reports ? p->reports : "no numbers");
+        snprintf(out, ROW_TEXT, "%s", p->reports ? p->reports : "no numbers");
     return out;
 }
-
-/* ---- JSON --------------------------------------------------------------------------------- */
 
 static void put_plan(ole_json *w, const row *r, const plan *p, const char *command) {
     const recipe *asked = &r->asked;
     const ole_train_options *o = &r->train;
-    char reports[256];
+    char reports[ROW_TEXT];
     ole_json_open(w, NULL, '{');
     ole_json_put(w, J("name", asked->name), J("shows", asked->shows), J("title", asked->title));
     if (asked->from) ole_json_string(w, "from", asked->from);
@@ -105,7 +100,7 @@ static void put_plan(ole_json *w, const row *r, const plan *p, const char *comma
     ole_json_numbers(w, "lambdas", r->runs->lambdas, r->runs->lambda_count);
     ole_json_integers(w, "samples", r->runs->samples, r->runs->sample_count);
     ole_json_put(
-        w, J("seeds", o->seeds), J("runs", row_count_runs(r)), J("runs_left", p->left.runs),
+        w, J("seeds", o->seeds), J("runs", p->runs), J("runs_left", p->left.runs),
         J("seconds_left", p->left.seconds), J("minutes_a_run", r->runs->minutes),
         J("softmax", asked->reported[SOFTMAX].mean), J("softmax_std", asked->reported[SOFTMAX].std),
         J("ole", asked->reported[WITH_OLE].mean), J("ole_std", asked->reported[WITH_OLE].std),
@@ -113,42 +108,42 @@ static void put_plan(ole_json *w, const row *r, const plan *p, const char *comma
     ole_json_close(w);
 }
 
-/* ---- --dry-run ---------------------------------------------------------------------------- */
+static const char *runs_text(int64_t runs, char out[32]) {
+    snprintf(out, 32, "%" PRId64 " run%s", runs, runs == 1 ? "" : "s");
+    return out;
+}
 
 static void print_plan(const row *r, const plan *p, const char *command) {
     static const char *const what[] = {"with and without OLE", "lambda on a held-out tenth",
                                        "samples per class",    "known and novel classes",
                                        "features of runs of",  "learning curves of runs of"};
-    char reports[256], time[32], missing[600];
-    int64_t seeds = r->train.seeds, runs = row_count_runs(r), left = p->left.runs;
-    print_lines("%s: %s, %s%s%s\n  %s\n  paper: %s\n  %s\n  lambda", r->asked.name, r->asked.shows,
-                what[r->asked.kind], r->asked.from ? " " : "", r->asked.from ? r->asked.from : "",
-                r->asked.title, reported_text(&r->asked, reports), command);
-    for (int i = 0; i < r->runs->lambda_count; i++)
-        printf(" %g", r->runs->lambdas[i]);
-    for (int i = 0; i < r->runs->sample_count; i++)
-        printf("%s%" PRId64, i ? " " : "; samples per class ", r->runs->samples[i]);
-    printf("; %" PRId64 " seed%s: %" PRId64 " run%s", seeds, seeds == 1 ? "" : "s", runs,
-           runs == 1 ? "" : "s");
-    if (r->runs->minutes > 0.0)
-        printf(", about %s each on an H200 in bf16", duration_text(60.0 * r->runs->minutes, time));
+    const recipe *asked = &r->asked, *runs = r->runs;
+    char reports[ROW_TEXT], time[32], number[32], missing[ROW_WHY];
+    print_lines("%s: %s, %s%s%s\n  %s\n  paper: %s\n  %s\n  lambda", asked->name, asked->shows,
+                what[asked->kind], asked->from ? " " : "", asked->from ? asked->from : "",
+                asked->title, reported_text(asked, reports), command);
+    for (int i = 0; i < runs->lambda_count; i++)
+        printf(" %g", runs->lambdas[i]);
+    for (int i = 0; i < runs->sample_count; i++)
+        printf("%s%" PRId64, i ? " " : "; samples per class ", runs->samples[i]);
+    printf("; %" PRId64 " seed%s: %s", r->train.seeds, r->train.seeds == 1 ? "" : "s",
+           runs_text(p->runs, number));
+    if (runs->minutes > 0.0)
+        printf(", about %s each on an H200 in bf16", duration_text(60.0 * runs->minutes, time));
     if (p->with)
         print_lines("\n  its runs are those of %s", p->with->asked.name);
-    else if (left == 0)
+    else if (p->left.runs == 0)
         printf("\n  all runs are finished");
     else if (!p->here)
         print_lines("\n  not timed: %s", row_missing(r, missing));
     else if (!isfinite(p->left.seconds))
         print_lines("\n  not timed%s%s", *p->error.message ? ": " : "", p->error.message);
     else
-        printf("\n  %" PRId64
-               " run%s to train, about %s here, one after the other, estimated from a few steps",
-               left, left == 1 ? "" : "s", duration_text(p->left.seconds, time));
+        printf("\n  %s to train, about %s here, one after the other, estimated from a few steps",
+               runs_text(p->left.runs, number), duration_text(p->left.seconds, time));
     if (*p->part) print_lines("\n  uses part of the data: %s", p->part);
     print_lines("\n  into %s\n", r->folder);
 }
-
-/* ---- --list ------------------------------------------------------------------------------- */
 
 static void add_to_list(ole_text_table *t, const row *r, const plan *p) {
     const ole_study_error *paper = r->asked.reported;
@@ -169,8 +164,6 @@ static void add_to_list(ole_text_table *t, const row *r, const plan *p) {
                                   : "here",
                        left);
 }
-
-/* ---- All of them -------------------------------------------------------------------------- */
 
 int plan_rows(row *rows, int count, bool list, bool json) {
     static const char *const names[] = {"row", "of the paper", "paper, %", "data", "about, here"};
@@ -208,32 +201,23 @@ int plan_rows(row *rows, int count, bool list, bool json) {
     return good ? EXIT_DONE : fail_command("reproduce", "out of memory");
 }
 
-void name_row(const row *r) {
-    fprintf(stderr, "ole reproduce: ");
-    print_name(stderr, r->asked.name);
-    fprintf(stderr, ", ");
-    print_name(stderr, r->asked.shows);
-    fprintf(stderr, ": ");
-    print_name(stderr, r->asked.title);
-}
-
 void announce_rows(row *rows, int count, const reproduction *how) {
     double seconds = 0.0;
     int timed = 0;
     char time[32];
-    for (int i = 0; i < count && !interrupted(); i++) {
-        row *r = &rows[i];
+    for (row *r = rows; r < rows + count && !interrupted(); r++) {
         if (row_with_runs(rows, count, r) != r) continue;
         plan p = make_plan(r, NULL, 0.0);
-        bool here = p.left.runs > 0 && isfinite(p.left.seconds);
-        bool there = p.left.runs > 0 && !how->quick && how->epochs <= 0 && r->runs->minutes > 0.0;
-        name_row(r);
-        fprintf(stderr, "; %" PRId64 " run%s to train", p.left.runs, p.left.runs == 1 ? "" : "s");
-        if (here) fprintf(stderr, ", about %s here", duration_text(p.left.seconds, time));
-        if (there)
-            fprintf(stderr, ", about %s on an H200 in bf16",
-                    duration_text(60.0 * r->runs->minutes * (double)p.left.runs, time));
-        fprintf(stderr, (here || there) && p.left.runs > 1 ? ", one after the other\n" : "\n");
+        char text[ROW_TEXT] = "";
+        add_item(text, "%s to train", runs_text(p.left.runs, time));
+        if (p.left.runs > 0 && isfinite(p.left.seconds))
+            add_item(text, "about %s here", duration_text(p.left.seconds, time));
+        if (p.left.runs > 0 && !how->quick && how->epochs <= 0 && r->runs->minutes > 0.0)
+            add_item(text, "about %s on an H200 in bf16",
+                     duration_text(60.0 * r->runs->minutes * (double)p.left.runs, time));
+        if (p.left.runs > 1 && strstr(text, "about")) add_item(text, "one after the other");
+        tell_command("reproduce", "%s, %s: %s; %s", r->asked.name, r->asked.shows, r->asked.title,
+                     text);
         if (*p.part)
             tell_command("reproduce", "%s: the data here are part of the published set: %s",
                          r->asked.name, p.part);
@@ -241,5 +225,5 @@ void announce_rows(row *rows, int count, const reproduction *how) {
         timed++;
     }
     if (timed > 1 && isfinite(seconds))
-        fprintf(stderr, "ole reproduce: about %s here in all\n", duration_text(seconds, time));
+        tell_command("reproduce", "about %s here in all", duration_text(seconds, time));
 }

@@ -2,18 +2,16 @@
  * cli/reproduce/recipe_catalogue.c - the recipes inside the program, and reading one together with
  * its `paper:` block.
  */
-#include "reproduce/recipe_catalogue.h"
+#include "reproduce/reproduce.h"
 
 #include "base/nearest_name.h"
 #include "base/option.h"
 #include "base/read_file.h"
 #include "common/common.h"
-#include "common/study_command.h"
 #include "recipe_texts.h"
 #include "train/options/recipe.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,24 +66,15 @@ static const ole_option keys[] = {
 
 /* Fills `draws` from `draw`. */
 static bool read_figures(recipe *r, char why[OLE_OPTION_WHY]) {
-    static const char *const figures[RECIPE_FIGURES] = {
-        "angles", "angle-histogram", "spectrum", "class-spectra", "overlaps",
-        "map",    "space",           "curves"};
+    static const ole_option figure = {
+        "draw", OLE_CHOICE,
+        .value = "angles|angle-histogram|spectrum|class-spectra|overlaps|map|space|curves"};
     for (const char *at = r->draw; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        size_t length = strcspn(at, ",");
-        int f = 0;
-        while (f < RECIPE_FIGURES &&
-               (strlen(figures[f]) != length || strncmp(figures[f], at, length) != 0))
-            f++;
-        if (f == RECIPE_FIGURES) {
-            int used = snprintf(why, OLE_OPTION_WHY, "paper: draw: '%.*s' is not a figure; choose",
-                                length > 60 ? 60 : (int)length, at);
-            for (f = 0; f < RECIPE_FIGURES; f++)
-                used += snprintf(why + used, (size_t)(OLE_OPTION_WHY - used), "%s %s", f ? "," : "",
-                                 figures[f]);
-            return false;
-        }
-        r->draws |= 1u << f;
+        char word[WORD_ROOM];
+        int kind;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        if (!ole_option_set(&figure, &kind, "paper: draw", word, why)) return false;
+        r->draws |= 1u << kind;
     }
     return true;
 }
@@ -169,12 +158,8 @@ static bool read_text(recipe *r, const char *label) {
     r->chosen = r->minutes = NAN;
     r->reported[SOFTMAX] = r->reported[WITH_OLE] = (ole_study_error){NAN, NAN};
     if (ole_recipe_parse(&r->parsed, r->text, strlen(r->text), label, &r->train, &error) != OLE_OK)
-        fail_command("reproduce", "%s", error.message);
-    else if (read_block(r, why))
-        return true;
-    else
-        fail_command("reproduce", "%s: %s", label, why);
-    return false;
+        return !fail_command("reproduce", "%s", error.message);
+    return read_block(r, why) || !fail_command("reproduce", "%s: %s", label, why);
 }
 
 bool recipe_open_as(recipe *r, const char *name, const char *path) {
@@ -182,66 +167,60 @@ bool recipe_open_as(recipe *r, const char *name, const char *path) {
     *r = (recipe){0};
     snprintf(r->name, sizeof r->name, "%s", name);
     if (ole_read_file(path, LARGEST, &r->text, &size, NULL) == OLE_OK) return read_text(r, path);
-    fail_command("reproduce", "%s: cannot read this recipe", path);
-    return false;
+    return !fail_command("reproduce", "%s: cannot read this recipe", path);
 }
 
 /* The length of .yaml or .yml at the end; 0: it is no file of a recipe. */
-static size_t ending_length(const char *row) {
-    const char *dot = strrchr(row, '.');
-    bool yaml = dot && dot > row && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+static size_t ending_length(const char *given) {
+    const char *dot = strrchr(given, '.');
+    bool yaml = dot && dot > given && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
     return yaml ? strlen(dot) : 0;
 }
 
 /* A file is called by its name without the ending; the recipe.yaml of a row's folder by the name of
  * the folder. */
-bool recipe_folder_name(const char *row, char name[RECIPE_NAME]) {
-    size_t rest = ending_length(row);
-    const char *slash = rest > 0 ? strrchr(row, '/') : NULL, *first = slash ? slash + 1 : row;
-    size_t length = strlen(first) - rest;
+bool recipe_folder_name(const char *given, char name[RECIPE_NAME]) {
+    const char *end = given + strlen(given) - ending_length(given),
+               *slash = *end ? strrchr(given, '/') : 0;
+    const char *first = slash ? slash + 1 : given;
     if (slash && strcmp(slash, "/recipe.yaml") == 0) {
         const char *folder = slash;
-        while (folder > row && folder[-1] != '/')
+        while (folder > given && folder[-1] != '/')
             folder--;
-        size_t size = (size_t)(slash - folder);
-        if (strspn(folder, ".") < size) {
+        if (strspn(folder, ".") < (size_t)(slash - folder)) {
             first = folder;
-            length = size;
+            end = slash;
         }
     }
-    if (length == 0 || length >= RECIPE_NAME || *first == '.') return false;
-    snprintf(name, RECIPE_NAME, "%.*s", (int)length, first);
+    if (end == first || end - first >= RECIPE_NAME || *first == '.') return false;
+    snprintf(name, RECIPE_NAME, "%.*s", (int)(end - first), first);
     return true;
 }
 
-static bool open_own(recipe *r, const char *row) {
+bool recipe_open(recipe *r, const char *given) {
+    char name[RECIPE_NAME];
     const char *names[RECIPES], *near;
-    int at = recipe_find(row);
+    int at = recipe_find(given);
+    *r = (recipe){0};
     if (at >= 0) {
-        snprintf(r->name, sizeof r->name, "%s", row);
+        snprintf(r->name, sizeof r->name, "%s", given);
         r->text = strdup(recipe_texts[at].text);
-        return r->text && read_text(r, row);
+        return r->text && read_text(r, given);
+    }
+    if (ending_length(given) > 0) {
+        if (recipe_folder_name(given, name)) return recipe_open_as(r, name, given);
+        return !fail_command("reproduce",
+                             "%.200s: the file's name needs 1 to %d characters before the ending "
+                             "and must not start with a dot",
+                             given, RECIPE_NAME - 1);
     }
     for (int i = 0; i < RECIPES; i++)
         names[i] = recipe_texts[i].name;
-    near = ole_nearest_name(row, names, RECIPES);
+    near = ole_nearest_name(given, names, RECIPES);
     for (int i = 0; i < RECIPES && !near; i++)
-        if (strncmp(row, names[i], strlen(row)) == 0) near = names[i];
-    fail_command("reproduce", "unknown row %.60s; %s%s%s'ole reproduce --list' shows them", row,
-                 near ? "did you mean " : "", near ? near : "", near ? "? " : "");
-    return false;
-}
-
-bool recipe_open(recipe *r, const char *row) {
-    char name[RECIPE_NAME];
-    *r = (recipe){0};
-    if (ending_length(row) == 0) return open_own(r, row);
-    if (recipe_folder_name(row, name)) return recipe_open_as(r, name, row);
-    fail_command("reproduce",
-                 "%.200s: the file's name needs 1 to %d characters before the ending and must not "
-                 "start with a dot",
-                 row, RECIPE_NAME - 1);
-    return false;
+        if (strncmp(given, names[i], strlen(given)) == 0) near = names[i];
+    return !fail_command("reproduce", "unknown row %.60s; %s%s%s'ole reproduce --list' shows them",
+                         given, near ? "did you mean " : "", near ? near : "", near ? "? " : "");
 }
 
 void recipe_close(recipe *r) {

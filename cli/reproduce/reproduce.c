@@ -142,9 +142,16 @@ static bool are_ours(const char *out, const row *rows, int count) {
     return good;
 }
 
+/* A figure takes the runs of another row of the command, which must outlive it. */
+static void take_runs(row *r, const row *with) {
+    r->runs = with->runs;
+    r->train = with->train;
+    r->as_made = with->as_made;
+}
+
 static int open_rows(arguments *a, row *rows) {
     bool writes = !a->list && !a->dry_run && !a->print;
-    char why[600];
+    char why[ROW_WHY];
     int count = 0;
     for (int i = 0; i < a->count; i++) {
         row *r = &rows[count];
@@ -170,7 +177,7 @@ static int open_rows(arguments *a, row *rows) {
         for (int k = 0; k < a->count; k++)
             if (!a->list && r->asked.from && !rows[k].asked.from &&
                 strcmp(r->runs_folder, rows[k].folder) == 0)
-                row_share(r, &rows[k]);
+                take_runs(r, &rows[k]);
         a->names[i] = r->asked.name; /* of a file: its name in the folder */
         if (!writes || (r->asked.kind == RECIPE_CURVES && row_is_whole(r)))
             continue; /* curves of finished runs need no data */
@@ -217,31 +224,27 @@ static void tell_kept(const row *r, const reproduction *how) {
     if (how->seeds > 0 && how->seeds < r->train.seeds)
         tell_command("reproduce", "%s: %" PRId64 " seeds are in progress; for %d use another --out",
                      name, r->train.seeds, how->seeds);
-    if (r->config && how->epochs > 0 && how->epochs != r->train.epochs)
+    if (r->as_made && how->epochs > 0 && how->epochs != r->train.epochs)
         tell_command("reproduce",
                      "%s: shows the existing runs of %" PRId64 " epochs; for %d use another --out",
                      name, r->train.epochs, how->epochs);
-    if (r->config && how->precision && strcmp(how->precision, row_precision(r)) != 0)
+    if (r->as_made && how->precision && strcmp(how->precision, row_precision(r)) != 0)
         tell_command("reproduce", "%s: shows the existing runs in %s; for %s use another --out",
                      name, row_precision(r), how->precision);
-}
-
-static bool put_recipe(const row *r) {
-    ole_error error;
-    bool good = ole_run_make_folder(r->folder, NULL, &error) == OLE_OK &&
-                ole_run_put(r->folder, "recipe.yaml", r->asked.text, &error) == OLE_OK;
-    if (!good) fail_command("reproduce", "%s", error.message);
-    return good;
 }
 
 /* Measures, draws and writes what the runs show, on rank 0. */
 static int conclude_row(row *r, const reproduction *how, bool stopped) {
     int threads = how->threads > 0 ? how->threads : default_threads();
+    ole_error error;
     bool good = true;
-    if (r->runs != &r->asked)
-        good = put_recipe(r); /* the study has put it into a folder with runs */
-    else
+    if (r->runs == &r->asked) {
         row_note_samples(r, threads); /* a stop may have come before the last run's */
+    } else {                          /* a folder without runs: the study has not put it there */
+        good = ole_run_make_folder(r->folder, NULL, &error) == OLE_OK &&
+               ole_run_put(r->folder, "recipe.yaml", r->asked.text, &error) == OLE_OK;
+        if (!good) fail_command("reproduce", "%s", error.message);
+    }
     good = good && (stopped || show_runs(r, threads));
     good = write_results(how->out) && good;
     if (stopped || interrupted()) return EXIT_INTERRUPTED;
@@ -295,10 +298,9 @@ static int run_rows(arguments *a, row *rows) {
             code = check_row(&rows[i], &a->how);
     if (code == EXIT_DONE && prints) announce_rows(rows, a->count, &a->how);
     for (int i = 0; i < a->count && code == EXIT_DONE; i++) {
-        if (a->count > 1 && prints) {
-            name_row(&rows[i]);
-            fprintf(stderr, "\n");
-        }
+        if (a->count > 1 && prints)
+            tell_command("reproduce", "%s, %s: %s", rows[i].asked.name, rows[i].asked.shows,
+                         rows[i].asked.title);
         code = run_row(&rows[i], &a->how);
     }
     if (prints) code = conclude(a, code);

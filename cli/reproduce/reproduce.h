@@ -2,9 +2,10 @@
  * cli/reproduce/reproduce.h - `ole reproduce`: the paper's table rows and figures, each a study
  * that a recipe describes.
  *
- * reproduce.c reads the command line and conducts the studies; row.c turns a recipe into a study in
- * a folder; plan.c lists recipes and plans, with the time they take; outcomes.c compares the paper
- * with what a folder holds, and results.c writes that; figures.c measures and draws trained runs.
+ * reproduce.c reads the command line and conducts the studies; recipe_catalogue.c reads recipes;
+ * row.c turns one into a study in a folder; plan.c lists recipes and plans, with the time they
+ * take; results.c compares the paper with what a folder holds; figures.c measures and draws trained
+ * runs.
  *
  * The folder is the only state.  OUT/NAME holds recipe.yaml, the recipe as it was used; the study
  * of its runs (ole/train/study.h); figures; and numbers.csv, what was measured (study/measures.h).
@@ -16,12 +17,74 @@
 #include "common/progress.h"
 #include "common/study_command.h"
 #include "model/run_folder.h"
-#include "reproduce/recipe_catalogue.h"
+#include "report/drawing.h"
+#include "study/measures.h"
 
 #include <stdio.h>
 
-enum { ROW_PATH = OLE_RUN_PATH, ROW_MOST = 64, QUICK_EPOCHS = 2 };
-enum { PART_ROOM = 128, CHANGES_ROOM = 256 };
+/* ---- recipe_catalogue.c ------------------------------------------------------------------ */
+
+typedef enum recipe_kind {
+    RECIPE_COMPARE = 0,  /* softmax against OLÉ */
+    RECIPE_TUNE = 1,     /* error against λ */
+    RECIPE_SWEEP = 2,    /* accuracy against samples per class */
+    RECIPE_NOVELTY = 3,  /* softmax against OLÉ, and novel classes */
+    RECIPE_FEATURES = 4, /* figures of the features of another recipe's runs */
+    RECIPE_CURVES = 5,   /* learning curves of another recipe's runs */
+} recipe_kind;
+
+/* Every table and figure compares these two. */
+enum { SOFTMAX = OLE_SIDE_SOFTMAX, WITH_OLE = OLE_SIDE_OLE, SIDES = OLE_SIDES };
+
+/* A figure that a recipe may draw besides those of an analysis. */
+enum { DRAW_CURVES = OLE_DRAWINGS };
+
+enum { RECIPE_NAME = 64, RECIPE_VALUES = 16 };
+
+/* YAML as for `ole train -c`, with the rest in its block `paper:`.  NULL, NaN: not given. */
+typedef struct recipe {
+    char name[RECIPE_NAME];
+    char *text; /* the YAML */
+    ole_recipe *parsed;
+    ole_train_options train;
+    int kind;                          /* a recipe_kind */
+    const char *title, *shows;         /* "CIFAR-10, VGG-16"; "Table 2, row 7" */
+    const char *measure;               /* "test error", for --dry-run */
+    ole_study_error reported[SIDES];   /* by the paper */
+    const char *reports;               /* what it reports where that is no number */
+    const char *note, *needs;          /* on the results; on the data */
+    const char *from;                  /* the recipe whose runs the figures show */
+    const char *draw;                  /* kinds of figures, comma-separated */
+    unsigned draws;                    /* the same, a bit for each */
+    const char *novel, *novel_classes; /* of a novelty: data (NULL: the same), classes */
+    bool verify;                       /* also verify pairs of novel samples */
+    double chosen;                     /* λ that the paper chose */
+    double minutes;                    /* per run, on an H200 in bf16 */
+    int quick;                         /* samples per class with --quick */
+    const char *lambda_list, *sample_list;
+    int64_t lambda_count, sample_count; /* at least 2 lambdas; samples of a sweep only */
+    double lambdas[RECIPE_VALUES];
+    int64_t samples[RECIPE_VALUES];
+} recipe;
+
+/* The recipes inside the program, in the paper's order; the number of one, or -1. */
+int recipe_count(void);
+const char *recipe_name(int i);
+int recipe_find(const char *name);
+bool recipe_is_original(const recipe *r); /* as in the program */
+
+/* Opens one by its name, a file ending in .yaml or .yml, or a file under another name.  False after
+ * printing an error.  Close it either way. */
+bool recipe_open(recipe *r, const char *given);
+bool recipe_open_as(recipe *r, const char *name, const char *path);
+void recipe_close(recipe *r); /* one that was never opened must be zero */
+
+/* The name that a row's folder has; false: a folder cannot have it. */
+bool recipe_folder_name(const char *given, char name[RECIPE_NAME]);
+
+/* ---- row.c -------------------------------------------------------------------------------- */
+
+enum { ROW_PATH = OLE_RUN_PATH, ROW_MOST = 64, QUICK_EPOCHS = 2, ROW_TEXT = 256, ROW_WHY = 600 };
 
 /* What the flags ask for; 0 and NULL: as in the recipe. */
 typedef struct reproduction {
@@ -31,8 +94,6 @@ typedef struct reproduction {
     bool quick;       /* two epochs of a few samples, one seed */
     ole_ranks *ranks; /* share the runs; rank 0 does the rest */
 } reproduction;
-
-/* ---- row.c -------------------------------------------------------------------------------- */
 
 /* A recipe in a folder. */
 typedef struct row {
@@ -45,7 +106,7 @@ typedef struct row {
     char folder[ROW_PATH], runs_folder[ROW_PATH];
     bool located;
     char data[ROW_PATH], novel[ROW_PATH], weights[ROW_PATH]; /* where they are, if located */
-    /* What was read last: */
+    /* What row_read() read last: */
     ole_study_result study; /* the runs as they are */
     ole_run_mark *marks;    /* [study.run_count] */
     ole_measures measures;  /* of the runs */
@@ -61,97 +122,52 @@ bool row_open(row *r, const char *name, const reproduction *asked);
 bool row_open_made(row *r, const char *name, const char *out);
 void row_close(row *r);
 
-/* A figure takes the runs of another row of the command, which must outlive it. */
-void row_share(row *r, const row *with);
-
 /* The options of its study, without callbacks, and its kind. */
 ole_study_options row_study(const row *r);
 ole_study_kind row_study_kind(const row *r);
 
-/* Reads `study`; the same with marks, and measures from a folder.  Nothing is run. */
-bool row_look(row *r, ole_error *error);
+/* Reads the runs, and the measures in a folder.  Nothing is run. */
 bool row_read(row *r, const char *folder, ole_error *error);
 
 /* Writes the measures; false after printing an error. */
 bool row_write(const row *r, const char *folder);
 
-/* Whether all its runs have ended; all its runs, those after λ is chosen included. */
+/* Whether all its runs have ended; the first of the rows that has the same runs. */
 bool row_is_whole(row *r);
-int64_t row_count_runs(const row *r);
-
-/* The first of the rows that has the runs of `r`: itself, or one that shares them. */
 row *row_with_runs(row *rows, int count, const row *r);
 
-/* Whether OLÉ is the only loss; "softmax", "softmax + OLÉ" or "OLÉ"; "bf16". */
+/* "softmax", "softmax + OLÉ" or "OLÉ", which is then the only loss; "bf16". */
 bool row_is_alone(const row *r);
 const char *side_name(const row *r, int side);
 const char *row_precision(const row *r);
 
-/* "2 of 164 epochs, bf16": the differences from the recipe, `part` of the data last. */
-void row_changes(const row *r, const char *part, char out[CHANGES_ROOM]);
-
-/* Prints a word of a command after a space, quoted for the shell where needed; the command that
- * makes a row again. */
+/* Prints a word of a command after a space, quoted for the shell where needed. */
 void put_word(FILE *out, const char *word);
-void put_command(FILE *to, const row *r, const char *out, bool quick);
+
+/* Adds an item to a list of words, as "2 of 164 epochs, bf16". */
+void add_item(char list[ROW_TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Finds the data and weights it needs; false with the reason.  Where they come from, in few words.
  */
-bool row_locate(row *r, char why[600]);
-const char *row_missing(const row *r, char out[600]);
+bool row_locate(row *r, char why[ROW_WHY]);
+const char *row_missing(const row *r, char out[ROW_WHY]);
 
 /* "1600 of 8000 test images" if the data here are a part of what is published; else "". */
-void row_part(const row *r, char out[PART_ROOM]);
+void row_part(const row *r, char out[ROW_TEXT]);
 
 /* Records in the folder of the runs how many samples the data have, once; reads that, training and
  * test, and the part. */
 bool row_note_samples(row *r, int threads);
-void row_read_samples(const row *r, int64_t samples[2], char part[PART_ROOM]);
+void row_read_samples(const row *r, int64_t samples[2], char part[ROW_TEXT]);
 
 /* ---- plan.c ------------------------------------------------------------------------------- */
 
 /* --list and --dry-run: what could or would be run, on stdout; the exit code. */
 int plan_rows(row *rows, int count, bool list, bool json);
 
-/* "ole reproduce: NAME, Table 2, row 7: TITLE" on stderr; the same of all rows with their runs and
- * time. */
-void name_row(const row *r);
+/* "ole reproduce: NAME, Table 2, row 7: TITLE; 4 runs to train, about ..." of each row, on stderr.
+ */
 void announce_rows(row *rows, int count, const reproduction *how);
-
-/* ---- outcomes.c --------------------------------------------------------------------------- */
-
-/* A line of the table: the paper's numbers and ours. */
-typedef struct outcome {
-    char measure[80];
-    const char *unit; /* "%", "°" or "" */
-    ole_study_error paper[SIDES], ours[SIDES];
-    int64_t runs[SIDES], diverged[SIDES]; /* in the mean; not in it */
-} outcome;
-
-typedef enum figures_state { FIGURES_NONE, FIGURES_CURRENT, FIGURES_OLD } figures_state;
-
-/* What a row's folder holds.  One that cannot be read has a reason in `why`, and no command. */
-enum { MOST_OUTCOMES = 24 };
-typedef struct outcomes {
-    char name[RECIPE_NAME];
-    ole_error why;
-    row row;
-    outcome item[MOST_OUTCOMES];
-    int count;
-    int64_t diverged;           /* runs */
-    double seconds;             /* of all that ended */
-    double chosen;              /* λ of a tuning; NaN */
-    int64_t samples[2];         /* of training and test; 0: not recorded */
-    char part[PART_ROOM];       /* of the published data that these are; "": all */
-    char changes[CHANGES_ROOM]; /* from the recipe */
-    char devices[64], date[32]; /* "cpu and cuda"; of the last run */
-    figures_state figures;      /* OLD: of runs that were trained again since */
-    char *command;              /* that makes it again */
-} outcomes;
-
-/* False: the row has not begun.  Free it either way. */
-bool outcomes_read(outcomes *o, const char *name, const char *out);
-void outcomes_free(outcomes *o);
 
 /* ---- results.c ---------------------------------------------------------------------------- */
 
@@ -169,6 +185,6 @@ bool show_runs(row *r, int threads);
 
 /* Whether the novel classes of a row exist and are not known ones, before anything is trained;
  * false with the reason.  Rows without novel classes pass. */
-bool check_novel(row *r, int threads, char why[600]);
+bool check_novel(row *r, int threads, char why[ROW_WHY]);
 
 #endif

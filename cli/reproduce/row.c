@@ -9,7 +9,6 @@
 #include "common/trained_data.h"
 #include "data/find_path.h"
 #include "study/by_kind.h"
-#include <ole/train/data.h>
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -46,17 +45,11 @@ static void make_quick(row *r) {
 }
 
 /* The options that the runs in the folder were begun with; false where there are none. */
-static bool read_config(const row *r, ole_train_options *options, ole_recipe **config) {
+static bool read_config(row *r, ole_train_options *options) {
     char path[ROW_PATH];
     join_path(path, r->runs_folder, "config.yaml");
     return ole_run_has(r->runs_folder, "config.yaml") &&
-           ole_recipe_read(config, path, options, NULL) == OLE_OK;
-}
-
-static bool take_config(row *r) {
-    r->as_made = read_config(r, &r->train, &r->config);
-    r->train.out = r->runs_folder;
-    return r->as_made;
+           ole_recipe_read(&r->config, path, options, NULL) == OLE_OK;
 }
 
 /* The recipe of a folder, as it was used; false where there is none. */
@@ -70,53 +63,52 @@ static bool open_used(recipe *used, const char *name, const char *out) {
     return false;
 }
 
-/* Figures of another recipe's runs take the runs in the folder as they were made. */
-static bool open_source(row *r, const char *out) {
+/* The recipe whose runs a figure shows: the one in the folder, if there is one, else as it is. */
+static bool open_source(row *r, const char *out, bool *used) {
     const char *name = r->asked.name, *from = r->asked.from;
     char source[RECIPE_NAME];
-    bool used = recipe_folder_name(from, source) && open_used(&r->source, source, out);
-    if (!used && !recipe_open(&r->source, from))
-        fail_command("reproduce", "%s: paper: from %.100s: give the name of a recipe", name, from);
-    else if (r->source.from)
-        fail_command("reproduce",
-                     "%s: paper: from %.100s: it has no runs of its own, but shows those of "
-                     "%.100s: name that one",
-                     name, from, r->source.from);
-    else if (strcmp(name, r->source.name) == 0)
-        fail_command("reproduce",
-                     "%s: paper: from %.100s: both are called %s: rename this recipe's file", name,
-                     from, name);
-    else {
-        place(r, out);
-        r->train.seeds = 1; /* runs that are made for a figure alone */
-        if (used && take_config(r)) {
-            r->train.data = r->source.train.data; /* both may have been moved since */
-            r->train.init_from = r->source.train.init_from;
-        }
-        return true;
-    }
-    return false;
+    *used = recipe_folder_name(from, source) && open_used(&r->source, source, out);
+    if (!*used && !recipe_open(&r->source, from))
+        return !fail_command("reproduce", "%s: paper: from %.100s: give the name of a recipe", name,
+                             from);
+    if (r->source.from)
+        return !fail_command("reproduce",
+                             "%s: paper: from %.100s: it has no runs of its own, but shows those "
+                             "of %.100s: name that one",
+                             name, from, r->source.from);
+    return strcmp(name, r->source.name) != 0 ||
+           !fail_command("reproduce",
+                         "%s: paper: from %.100s: both are called %s: rename this recipe's file",
+                         name, from, name);
 }
 
 bool row_open(row *r, const char *name, const reproduction *asked) {
+    bool used = false;
     *r = (row){0};
-    if (!recipe_open(&r->asked, name)) return false;
-    if (r->asked.from && !open_source(r, asked->out)) return false;
-    if (!r->asked.from) place(r, asked->out);
-    if (asked->quick && !r->as_made) make_quick(r);
-    if (asked->epochs > 0 && !r->as_made) r->train.epochs = asked->epochs;
+    if (!recipe_open(&r->asked, name) || (r->asked.from && !open_source(r, asked->out, &used)))
+        return false;
+    place(r, asked->out);
+    ole_train_options begun;
+    ole_train_options_init(&begun);
+    bool made = read_config(r, &begun);
+    if (r->asked.from) r->train.seeds = 1; /* runs that are made for a figure alone */
+    if (used && made) {                    /* a figure takes the runs as they were made */
+        r->as_made = true;
+        begun.out = r->runs_folder;
+        begun.data = r->train.data; /* both may have been moved since */
+        begun.init_from = r->train.init_from;
+        r->train = begun;
+    } else {
+        if (asked->quick) make_quick(r);
+        if (asked->epochs > 0) r->train.epochs = asked->epochs;
+        if (asked->precision) r->train.precision = asked->precision;
+    }
     if (asked->eval_every > 0) r->train.eval_every = asked->eval_every;
     if (asked->seeds > 0) r->train.seeds = asked->seeds;
     if (asked->device) r->train.device = asked->device;
-    if (asked->precision && !r->as_made) r->train.precision = asked->precision;
     if (asked->threads > 0) r->train.threads = asked->threads;
-    ole_train_options begun; /* runs in the folder are not given up for fewer seeds */
-    ole_recipe *config;
-    ole_train_options_init(&begun);
-    if (read_config(r, &begun, &config)) {
-        if (begun.seeds > r->train.seeds) r->train.seeds = begun.seeds;
-        ole_recipe_free(config);
-    }
+    if (made && begun.seeds > r->train.seeds)
+        r->train.seeds = begun.seeds; /* runs in the folder are not given up for fewer seeds */
     return true;
 }
 
@@ -128,13 +120,9 @@ bool row_open_made(row *r, const char *name, const char *out) {
                           !open_used(&r->source, from, out) || r->source.from))
         return false;
     place(r, out);
-    return take_config(r);
-}
-
-void row_share(row *r, const row *with) {
-    r->runs = with->runs;
-    r->train = with->train;
-    r->as_made = with->as_made;
+    r->as_made = read_config(r, &r->train);
+    r->train.out = r->runs_folder;
+    return r->as_made;
 }
 
 static void forget(row *r) {
@@ -166,53 +154,19 @@ const char *row_precision(const row *r) {
     return r->train.precision ? r->train.precision : "fp32";
 }
 
-/* Adds an item to a list of words, as "2 of 164 epochs, bf16". */
-static void add_item(char *out, size_t room, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void add_item(char *out, size_t room, const char *format, ...) {
-    size_t used = strlen(out);
-    va_list args;
-    if (used > 0) used += (size_t)snprintf(out + used, room - used, ", ");
-    va_start(args, format);
-    if (used < room) vsnprintf(out + used, room - used, format, args);
-    va_end(args);
-}
-
-void row_changes(const row *r, const char *part, char out[CHANGES_ROOM]) {
-    const ole_train_options *is = &r->train, *was = &r->runs->train;
-    out[0] = '\0';
-    if (is->epochs != was->epochs)
-        add_item(out, CHANGES_ROOM, "%" PRId64 " of %" PRId64 " epochs", is->epochs, was->epochs);
-    if (is->samples_per_class != was->samples_per_class)
-        add_item(out, CHANGES_ROOM, "%" PRId64 " samples per class", is->samples_per_class);
-    if (is->precision && (!was->precision || strcmp(is->precision, was->precision) != 0))
-        add_item(out, CHANGES_ROOM, "%.20s", is->precision);
-    if (*part) add_item(out, CHANGES_ROOM, "%s", part);
-}
-
 void put_word(FILE *out, const char *word) {
     char *quoted = ole_shell_word(word);
     fprintf(out, " %s", quoted ? quoted : word);
     free(quoted);
 }
 
-void put_command(FILE *to, const row *r, const char *out, bool quick) {
-    const ole_train_options *is = &r->train, *was = &r->runs->train;
-    char path[ROW_PATH];
-    join_path(path, r->folder, "recipe.yaml");
-    fprintf(to, "ole reproduce");
-    put_word(to, recipe_is_original(&r->asked) ? r->asked.name : path);
-    if (quick) fprintf(to, " --quick");
-    fprintf(to, " --seeds %" PRId64, is->seeds);
-    if (is->epochs != (quick ? QUICK_EPOCHS : was->epochs))
-        fprintf(to, " --epochs %" PRId64, is->epochs);
-    if (is->eval_every != (quick ? QUICK_EPOCHS : was->eval_every))
-        fprintf(to, " --eval-every %" PRId64, is->eval_every);
-    if (is->precision && strcmp(is->precision, was->precision ? was->precision : "fp32") != 0)
-        fprintf(to, " --precision %s", is->precision);
-    if (strcmp(out, quick ? "reproduced-quick" : "reproduced") == 0) return;
-    fprintf(to, " --out");
-    put_word(to, out);
+void add_item(char list[ROW_TEXT], const char *format, ...) {
+    size_t used = strlen(list);
+    va_list args;
+    if (used > 0) used += (size_t)snprintf(list + used, ROW_TEXT - used, ", ");
+    va_start(args, format);
+    if (used < ROW_TEXT) vsnprintf(list + used, ROW_TEXT - used, format, args);
+    va_end(args);
 }
 
 /* ---- The study ---------------------------------------------------------------------------- */
@@ -239,35 +193,28 @@ ole_study_options row_study(const row *r) {
     return o;
 }
 
-bool row_look(row *r, ole_error *error) {
+bool row_read(row *r, const char *folder, ole_error *error) {
     ole_study_options o = row_study(r);
     o.look = true;
-    ole_study_result_free(&r->study);
-    return ole_study_conduct(row_study_kind(r), &o, &r->study, error) == OLE_OK;
-}
-
-bool row_read(row *r, const char *folder, ole_error *error) {
     forget(r);
-    if (!row_look(r, error)) return false;
+    if (ole_study_conduct(row_study_kind(r), &o, &r->study, error) != OLE_OK) return false;
     r->marks = calloc((size_t)r->study.run_count + 1, sizeof *r->marks);
-    if (!r->marks) {
-        snprintf(error->message, sizeof error->message, "out of memory");
-        return false;
-    }
-    for (int64_t i = 0; i < r->study.run_count; i++)
+    snprintf(error->message, sizeof error->message, "out of memory");
+    for (int64_t i = 0; i < r->study.run_count && r->marks; i++)
         r->marks[i] = ole_run_mark_of(&r->study, i, r->runs_folder);
-    return ole_measures_read(&r->measures, folder, r->marks, r->study.run_count, error) == OLE_OK;
+    return r->marks &&
+           ole_measures_read(&r->measures, folder, r->marks, r->study.run_count, error) == OLE_OK;
 }
 
 bool row_write(const row *r, const char *folder) {
     ole_error error;
-    if (ole_measures_write(&r->measures, folder, &error) == OLE_OK) return true;
-    fail_command("reproduce", "%s", error.message);
-    return false;
+    return ole_measures_write(&r->measures, folder, &error) == OLE_OK ||
+           !fail_command("reproduce", "%s", error.message);
 }
 
 bool row_is_whole(row *r) {
-    return ole_run_has(r->runs_folder, "study.json") && row_look(r, NULL) &&
+    ole_error error;
+    return ole_run_has(r->runs_folder, "study.json") && row_read(r, r->runs_folder, &error) &&
            r->study.ended == r->study.total;
 }
 
@@ -277,69 +224,60 @@ row *row_with_runs(row *rows, int count, const row *r) {
     return NULL;
 }
 
-int64_t row_count_runs(const row *r) {
-    int64_t samples = r->runs->sample_count > 0 ? r->runs->sample_count : 1;
-    int64_t again = r->runs->kind == RECIPE_TUNE ? 2 : 0; /* once λ is chosen */
-    return (r->runs->lambda_count * samples + again) * r->train.seeds;
-}
-
 /* ---- Its data ----------------------------------------------------------------------------- */
 
-/* A file or folder that cannot be downloaded. */
-static bool find_given(const row *r, const char *name, const char *kind, const char *usual,
-                       char out[ROW_PATH], char why[600]) {
-    if (ole_find_path(out, name)) return true;
-    snprintf(why, 600,
-             "%s: there is no %s%.100s here or in $OLE_DATA; put it there, as it cannot be "
-             "downloaded: %.300s",
-             r->asked.name, kind, name, r->runs->needs ? r->runs->needs : usual);
-    return false;
-}
-
-static bool locate_data(const row *r, const char *data, char out[ROW_PATH], char why[600]) {
-    static const char folder[] = "folder:";
+/* Where data, or the weights of training, are. */
+static bool locate(const row *r, const char *name, bool weights, char out[ROW_PATH],
+                   char why[ROW_WHY]) {
+    const char *folder = weights ? "" : "folder:", *given = name + strlen(folder);
     char path[ROW_PATH];
     ole_error error;
-    snprintf(out, ROW_PATH, "%s", data);
-    if (strncmp(data, folder, strlen(folder)) == 0) {
-        if (!find_given(r, data + strlen(folder), "folder ", "one subfolder per class", path, why))
-            return false;
+    if (strncmp(name, folder, strlen(folder)) != 0) { /* a set that can be downloaded */
+        snprintf(out, ROW_PATH, "%s", name);
+        if (ole_dataset_locate(name, path, sizeof path, &error) == OLE_OK) return true;
+        snprintf(why, ROW_WHY, "%s: %s", r->asked.name, error.message);
+        return false;
+    }
+    if (ole_find_path(path, given)) {
         snprintf(out, ROW_PATH, "%s%.*s", folder, ROW_PATH - 16, path);
         return true;
     }
-    if (ole_dataset_locate(data, path, sizeof path, &error) == OLE_OK) return true;
-    snprintf(why, 600, "%s: %s", r->asked.name, error.message);
+    snprintf(why, ROW_WHY,
+             "%s: there is no %s%.100s here or in $OLE_DATA; put it there, as it cannot be "
+             "downloaded: %.300s",
+             r->asked.name, weights ? "" : "folder ", given,
+             r->runs->needs ? r->runs->needs
+             : weights      ? "these weights"
+                            : "one subfolder per class");
     return false;
 }
 
-bool row_locate(row *r, char why[600]) {
+bool row_locate(row *r, char why[ROW_WHY]) {
     const char *weights = r->train.init_from;
     if (r->located) return true;
-    if (!locate_data(r, r->train.data, r->data, why) ||
-        (r->asked.novel && !locate_data(r, r->asked.novel, r->novel, why)) ||
-        (weights && !find_given(r, weights, "", "these weights", r->weights, why)))
+    if (!locate(r, r->train.data, false, r->data, why) ||
+        (r->asked.novel && !locate(r, r->asked.novel, false, r->novel, why)) ||
+        (weights && !locate(r, weights, true, r->weights, why)))
         return false;
     r->train.data = r->data;
     if (weights) r->train.init_from = r->weights;
     return r->located = true;
 }
 
-const char *row_missing(const row *r, char out[600]) {
+const char *row_missing(const row *r, char out[ROW_WHY]) {
     const char *needs = r->asked.needs ? r->asked.needs : r->runs->needs;
-    if (needs)
-        snprintf(out, 600, "its data are missing; it needs %.500s", needs);
-    else
-        snprintf(out, 600, "its data are missing; get them with 'ole data get %.100s'",
-                 r->runs->train.data);
+    snprintf(out, ROW_WHY, "its data are missing; %s%.500s%s",
+             needs ? "it needs " : "get them with 'ole data get ",
+             needs ? needs : r->runs->train.data, needs ? "" : "'");
     return out;
 }
 
-static void add_part(char out[PART_ROOM], int64_t here, int64_t all, const char *what) {
+static void add_part(char part[ROW_TEXT], int64_t here, int64_t all, const char *what) {
     if (here > 0 && here < all)
-        add_item(out, PART_ROOM, "%" PRId64 " of %" PRId64 " %s images", here, all, what);
+        add_item(part, "%" PRId64 " of %" PRId64 " %s images", here, all, what);
 }
 
-void row_part(const row *r, char out[PART_ROOM]) {
+void row_part(const row *r, char out[ROW_TEXT]) {
     const ole_known_dataset *known = known_dataset(r->train.data);
     char folder[ROW_PATH], path[ROW_PATH];
     ole_dataset *set;
@@ -361,6 +299,7 @@ void row_part(const row *r, char out[PART_ROOM]) {
 bool row_note_samples(row *r, int threads) {
     ole_error error;
     ole_dataset *set;
+    char part[ROW_TEXT];
     ole_train_options largest = r->train;
     for (int i = 0; i < r->runs->sample_count; i++) /* a sweep's last point */
         if (r->runs->samples[i] > largest.samples_per_class)
@@ -368,12 +307,9 @@ bool row_note_samples(row *r, int threads) {
     const ole_dataset_options options = run_dataset_options(&largest, threads);
     bool good = row_read(r, r->runs_folder, &error);
     if (good && ole_measures_find(&r->measures, NULL, OLE_MEASURE_TRAINING)) return true;
-    if (!good || ole_dataset_open(&set, r->train.data, &options, &error) != OLE_OK) {
-        fail_command("reproduce", "%s", error.message);
-        return false;
-    }
+    if (!good || ole_dataset_open(&set, r->train.data, &options, &error) != OLE_OK)
+        return !fail_command("reproduce", "%s", error.message);
     const int64_t *count = ole_dataset_get_info(set)->count;
-    char part[PART_ROOM];
     row_part(r, part);
     ole_measures_add_number(&r->measures, NULL, OLE_MEASURE_TRAINING,
                             (double)count[OLE_SPLIT_TRAIN]);
@@ -384,7 +320,7 @@ bool row_note_samples(row *r, int threads) {
 }
 
 /* Runs of early versions recorded the number of test samples alone. */
-void row_read_samples(const row *r, int64_t samples[2], char part[PART_ROOM]) {
+void row_read_samples(const row *r, int64_t samples[2], char part[ROW_TEXT]) {
     ole_measures data;
     if (ole_measures_read(&data, r->runs_folder, NULL, 0, NULL) != OLE_OK) return;
     const char *train = ole_measures_find(&data, NULL, OLE_MEASURE_TRAINING),
@@ -393,7 +329,7 @@ void row_read_samples(const row *r, int64_t samples[2], char part[PART_ROOM]) {
     const ole_known_dataset *known = r->train.classes ? NULL : known_dataset(r->train.data);
     samples[0] = train ? strtoll(train, NULL, 10) : 0;
     samples[1] = test ? strtoll(test, NULL, 10) : 0;
-    snprintf(part, PART_ROOM, "%s", noted ? noted : "");
+    snprintf(part, ROW_TEXT, "%s", noted ? noted : "");
     if (!noted && known) add_part(part, samples[1], known->test, "test");
     ole_measures_free(&data);
 }

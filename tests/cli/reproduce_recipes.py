@@ -143,8 +143,8 @@ def check_mistakes(ole, work):
     write(work, "many.yaml", "kind: tune\nlambdas: [0, 0.1, 0.2]")
     check_that("a tuning has many", reproduce(ole, "many.yaml", "--dry-run").returncode == 0)
     write(work, "draw.yaml", "draw: [angles, spektrum]")
-    check(ole, "reproduce --list draw.yaml", code=2, err="ole reproduce: draw.yaml: paper: draw: 'spektrum' is not "
-          "a figure; choose angles, angle-histogram, spectrum, class-spectra, overlaps, map, space, curves\n")
+    check(ole, "reproduce --list draw.yaml", code=2, err="ole reproduce: draw.yaml: paper: draw 'spektrum': expected "
+          "one of angles, angle-histogram, spectrum, class-spectra, overlaps, map, space, curves\n")
     write(work, "quick.yaml", "quick: 0")
     check(ole, "reproduce --list quick.yaml", code=2, err="ole reproduce: quick.yaml: paper: quick '0': expected a "
           "whole number from 1 to 1000000\n")
