@@ -6,7 +6,7 @@
 #include "common/embedding.h"
 #include "common/outputs.h"
 #include "common/progress.h"
-#include "novelty_report.h"
+#include "novelty/novelty_report.h"
 
 #include "base/clock.h"
 #include "formats/json.h"

@@ -1,10 +1,10 @@
 /*
- * cli/novelty_report.c - printing and drawing what `ole novelty` found.
+ * cli/novelty/novelty_report.c - printing and drawing what `ole novelty` found.
  *
  * The figures are those of the paper's Fig. 6: accuracy on the known against the share of novel
  * samples accepted, and histograms of the largest score; and reliability before and after scaling.
  */
-#include "novelty_report.h"
+#include "novelty/novelty_report.h"
 
 #include "base/memory_file.h"
 #include "common/common.h"

@@ -1,13 +1,13 @@
 /*
- * cli/novelty_features.c - reads features and labels, fits a map and a classifier to the known
- * ones, measures all scores, and saves the map with the chosen score and its threshold.
+ * cli/novelty/novelty_features.c - reads features and labels, fits a map and a classifier to the
+ * known ones, measures all scores, and saves the map with the chosen score and its threshold.
  */
-#include "novelty_features.h"
+#include "novelty/novelty_features.h"
 
 #include "common/common.h"
 #include "common/embedding.h"
 #include "common/progress.h"
-#include "novelty_report.h"
+#include "novelty/novelty_report.h"
 
 #include "base/sort.h"
 

@@ -1,5 +1,5 @@
 /*
- * cli/novelty.c - `ole novelty`: does a model know what it does not know?
+ * cli/novelty/novelty.c - `ole novelty`: does a model know what it does not know?
  *
  * Opens the model and both sets with as few options as possible: the known set's classes are the
  * model's, its validation split is that of the run, and if one set serves as both, the novel
@@ -12,8 +12,8 @@
 #include "common/model_and_data.h"
 #include "common/outputs.h"
 #include "common/progress.h"
-#include "novelty_features.h"
-#include "novelty_report.h"
+#include "novelty/novelty_features.h"
+#include "novelty/novelty_report.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,8 @@
-/* cli/novelty_features.h - `ole novelty --known X,y`: the features of any model, without a MODEL.
+/* cli/novelty/novelty_features.h - `ole novelty --known X,y`: the features of any model, without a
+ * MODEL.
  */
-#ifndef OLE_CLI_NOVELTY_FEATURES_H
-#define OLE_CLI_NOVELTY_FEATURES_H
+#ifndef OLE_CLI_NOVELTY_NOVELTY_FEATURES_H
+#define OLE_CLI_NOVELTY_NOVELTY_FEATURES_H
 
 #include "common/figure_output.h"
 

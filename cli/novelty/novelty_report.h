@@ -1,7 +1,7 @@
-/* cli/novelty_report.h - what `ole novelty` found, as text, JSON, a table of scores and
+/* cli/novelty/novelty_report.h - what `ole novelty` found, as text, JSON, a table of scores and
  * figures. */
-#ifndef OLE_CLI_NOVELTY_REPORT_H
-#define OLE_CLI_NOVELTY_REPORT_H
+#ifndef OLE_CLI_NOVELTY_NOVELTY_REPORT_H
+#define OLE_CLI_NOVELTY_NOVELTY_REPORT_H
 
 #include "common/figure_output.h"
 
