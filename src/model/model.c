@@ -122,15 +122,26 @@ ole_network *ole_model_network(ole_model *m) {
     return &m->network;
 }
 
-ole_status ole_model_set_threshold(ole_model *m, const ole_card *card, ole_error *error) {
-    m->info.threshold = m->card.threshold = card->threshold;
-    m->info.threshold_score = m->card.threshold_score = card->threshold_score;
-    m->info.temperature = m->card.temperature = card->temperature;
-    m->info.threshold_from = m->card.threshold_from = card->threshold_from;
-    m->info.threshold_samples = m->card.threshold_samples = card->threshold_samples;
+/* Takes over `scorer` and `choice`. */
+static void replace_threshold(ole_model *m, ole_score score, const ole_threshold_record *record,
+                              ole_scorer *scorer, char *choice) {
+    m->info.threshold = m->card.threshold = record->threshold;
+    m->info.threshold_score = m->card.threshold_score = score;
+    m->info.temperature = m->card.temperature = record->temperature;
+    m->info.threshold_from = m->card.threshold_from = record->from;
+    m->info.threshold_samples = m->card.threshold_samples = record->samples;
     ole_scorer_free(m->scorer);
     free(m->choice);
-    m->choice = NULL;
+    m->scorer = scorer;
+    m->choice = choice;
+}
+
+ole_status ole_model_set_threshold(ole_model *m, const ole_card *card, ole_error *error) {
+    const ole_threshold_record record = {.threshold = card->threshold,
+                                         .temperature = card->temperature,
+                                         .from = card->threshold_from,
+                                         .samples = card->threshold_samples};
+    replace_threshold(m, card->threshold_score, &record, NULL, NULL);
     return ole_score_of_card(&m->scorer, &m->info, error);
 }
 
@@ -139,15 +150,7 @@ ole_status ole_model_set_scorer(ole_model *m, ole_scorer *scorer,
     char *choice = record->choice ? strdup(record->choice) : NULL;
     if (record->choice && !choice)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a score");
-    m->info.threshold = m->card.threshold = record->threshold;
-    m->info.threshold_score = m->card.threshold_score = ole_scorer_get_info(scorer).score;
-    m->info.temperature = m->card.temperature = record->temperature;
-    m->info.threshold_from = m->card.threshold_from = record->from;
-    m->info.threshold_samples = m->card.threshold_samples = record->samples;
-    ole_scorer_free(m->scorer);
-    free(m->choice);
-    m->scorer = scorer;
-    m->choice = choice;
+    replace_threshold(m, ole_scorer_get_info(scorer).score, record, scorer, choice);
     return OLE_OK;
 }
 
