@@ -6,6 +6,7 @@
 #define OLE_TESTS_RUN_FILES_H
 
 #include "ole/train/train.h"
+#include "temporary.h"
 
 #include <stdint.h>
 
@@ -33,5 +34,22 @@ double run_end(const char *out, const char *key);
 
 /* Removes the folder and what is in it. */
 void run_remove(const char *out);
+
+/* A path in the temporary directory with nothing there; valid until the eighth next call. */
+static inline const char *run_folder(const char *name) {
+    static char paths[8][400];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, 400, "%s/%s", temporary_dir, name);
+    run_remove(path);
+    return path;
+}
+
+/* A test teardown: removes all of them. */
+static inline int run_folders_remove(void **state) {
+    (void)state;
+    temporary_each(run_remove);
+    return 0;
+}
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/cuda_module.h"
 #include "run_files.h"
-#include "temporary.h"
 #include "test.h"
 
 #include <math.h>
@@ -100,22 +99,6 @@ static void assert_fails(ole_status (*conduct)(const ole_study_options *, ole_st
     if (!strstr(error.message, message)) fail_msg("'%s' is not in '%s'", message, error.message);
 }
 
-/* A path in the temporary directory that stays valid for the test. */
-static const char *folder(const char *name) {
-    static char paths[4][400];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, 400, "%s/%s", temporary_dir, name);
-    run_remove(path);
-    return path;
-}
-
-static int clear(void **state) {
-    (void)state;
-    temporary_each(run_remove);
-    return 0;
-}
-
 static void assert_same_results(const ole_study_result *a, const ole_study_result *b) {
     assert_int_equal(a->run_count, b->run_count);
     assert_int_equal(a->picked, b->picked);
@@ -135,7 +118,7 @@ static void assert_same_results(const ole_study_result *a, const ole_study_resul
 static void test_tune(void **state) {
     (void)state;
     study s;
-    make(&s, folder("tune"));
+    make(&s, run_folder("tune"));
     ole_study_result r = tune(&s);
     assert_int_equal(r.kind, OLE_STUDY_TUNE);
     assert_false(r.interrupted);
@@ -160,9 +143,9 @@ static void test_tune(void **state) {
 static void test_stopped_anywhere(void **state) {
     (void)state;
     study s;
-    make(&s, folder("whole"));
+    make(&s, run_folder("whole"));
     ole_study_result whole = tune(&s);
-    make(&s, folder("stopped"));
+    make(&s, run_folder("stopped"));
     int64_t stops = 0;
     for (bool going = true; going; stops++) {
         s.watch = (watch){.stop_after = 5, .least = INFINITY};
@@ -191,10 +174,10 @@ static void test_stopped_anywhere(void **state) {
 static void test_jobs(void **state) {
     (void)state;
     study s;
-    make(&s, folder("one"));
+    make(&s, run_folder("one"));
     s.options.baseline = true;
     ole_study_result one = tune(&s);
-    make(&s, folder("four"));
+    make(&s, run_folder("four"));
     s.options.baseline = true;
     s.options.jobs = 4;
     ole_study_result four = tune(&s);
@@ -213,7 +196,7 @@ static void test_on_a_gpu(void **state) {
         skip();
     }
     study s;
-    make(&s, folder("gpu"));
+    make(&s, run_folder("gpu"));
     s.train.device = "cuda";
     s.train.seeds = 3;
     ole_study_result r = tune(&s);
@@ -230,7 +213,7 @@ static void test_compare(void **state) {
     study s;
     ole_study_result r, seen;
     ole_error error;
-    make(&s, folder("compare"));
+    make(&s, run_folder("compare"));
     s.options.lambdas = NULL;
     s.train.lambda = 0.5;
     s.options.look = true;
@@ -265,7 +248,7 @@ static void test_compare_alone(void **state) {
     study s;
     ole_study_result r;
     ole_error error;
-    make(&s, folder("alone"));
+    make(&s, run_folder("alone"));
     s.train.loss = OLE_LOSS_OLE;
     assert_ok(ole_compare(&s.options, &r, &error), &error);
     assert_true(isfinite(r.points[0].test.mean) && isnan(r.points[1].test.mean));
@@ -277,7 +260,7 @@ static void test_compare_alone(void **state) {
 static void test_sweep_of_ole_alone(void **state) {
     (void)state;
     study s;
-    make(&s, folder("sweep"));
+    make(&s, run_folder("sweep"));
     static const int64_t samples[] = {6, 3};
     static const double one[] = {0.5};
     s.train.loss = OLE_LOSS_OLE;
@@ -301,7 +284,7 @@ static void test_sweep_of_ole_alone(void **state) {
 static void test_messages(void **state) {
     (void)state;
     study s;
-    make(&s, folder("messages"));
+    make(&s, run_folder("messages"));
     s.train.batch_size = 8; /* most classes of a batch have one sample */
     s.train.epochs = 1;
     ole_study_result r = tune(&s);
@@ -331,12 +314,12 @@ static void test_first_weights(void **state) {
     (void)state;
     study first, s;
     char w1[600], w2[600];
-    const char *begun = folder("weights");
+    const char *begun = run_folder("weights");
     make_short(&first, begun);
     assert_runs(&first, 2);
     snprintf(w1, sizeof w1, "%s/lambda-0/seed-0/last.safetensors", begun);
     snprintf(w2, sizeof w2, "%s/lambda-0.25/seed-0/last.safetensors", begun);
-    make_short(&s, folder("from"));
+    make_short(&s, run_folder("from"));
     s.train.init_from = w1;
     assert_runs(&s, 2);
     s.train.seeds = 2;
@@ -371,7 +354,7 @@ static void assert_begins(const char *where, const char *name, const char *text)
 static void test_recipe_of_a_study(void **state) {
     (void)state;
     study s;
-    const char *out = folder("recipe");
+    const char *out = run_folder("recipe");
     make_short(&s, out);
     s.options.recipe = "first";
     s.options.data_name = "folder:pictures";
@@ -396,7 +379,7 @@ static void test_recipe_of_a_study(void **state) {
 static void test_check(void **state) {
     (void)state;
     study s;
-    const char *out = folder("check");
+    const char *out = run_folder("check");
     make_short(&s, out);
     s.options.check = true;
     assert_runs(&s, 0);
@@ -417,28 +400,28 @@ static void test_check(void **state) {
 static void test_errors(void **state) {
     (void)state;
     study s;
-    make(&s, folder("errors"));
+    make(&s, run_folder("errors"));
     assert_fails(ole_tune, NULL, OLE_ERROR_ARGUMENT, "ole_study_options_init()");
     s.options.struct_size = 3;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "ole_study_options_init()");
     make(&s, NULL);
     assert_fails(ole_sweep, &s.options, OLE_ERROR_ARGUMENT, "out is missing");
-    make(&s, folder("errors"));
+    make(&s, run_folder("errors"));
     s.options.train = NULL;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "ole_train_options_init()");
-    make(&s, folder("errors"));
+    make(&s, run_folder("errors"));
     s.options.jobs = -1;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "jobs -1");
-    make(&s, folder("errors"));
+    make(&s, run_folder("errors"));
     const double bad[] = {0, NAN};
     s.options.lambdas = bad;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "lambdas nan");
     s.options.lambda_count = 0;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "expected 1 to 1000 values");
-    make(&s, folder("errors"));
+    make(&s, run_folder("errors"));
     s.train.seeds = 1000000;
     assert_fails(ole_tune, &s.options, OLE_ERROR_ARGUMENT, "are more than 1000000 runs");
-    make(&s, folder("errors"));
+    make(&s, run_folder("errors"));
     s.train.data = "npy:nowhere.npy,y.npy";
     assert_fails(ole_tune, &s.options, OLE_ERROR_IO, "nowhere.npy");
     make(&s, "/proc/study");
@@ -448,18 +431,18 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_tune, clear),
-        cmocka_unit_test_teardown(test_stopped_anywhere, clear),
-        cmocka_unit_test_teardown(test_jobs, clear),
-        cmocka_unit_test_teardown(test_on_a_gpu, clear),
-        cmocka_unit_test_teardown(test_compare, clear),
-        cmocka_unit_test_teardown(test_compare_alone, clear),
-        cmocka_unit_test_teardown(test_sweep_of_ole_alone, clear),
-        cmocka_unit_test_teardown(test_messages, clear),
-        cmocka_unit_test_teardown(test_first_weights, clear),
-        cmocka_unit_test_teardown(test_recipe_of_a_study, clear),
-        cmocka_unit_test_teardown(test_check, clear),
-        cmocka_unit_test_teardown(test_errors, clear),
+        cmocka_unit_test_teardown(test_tune, run_folders_remove),
+        cmocka_unit_test_teardown(test_stopped_anywhere, run_folders_remove),
+        cmocka_unit_test_teardown(test_jobs, run_folders_remove),
+        cmocka_unit_test_teardown(test_on_a_gpu, run_folders_remove),
+        cmocka_unit_test_teardown(test_compare, run_folders_remove),
+        cmocka_unit_test_teardown(test_compare_alone, run_folders_remove),
+        cmocka_unit_test_teardown(test_sweep_of_ole_alone, run_folders_remove),
+        cmocka_unit_test_teardown(test_messages, run_folders_remove),
+        cmocka_unit_test_teardown(test_first_weights, run_folders_remove),
+        cmocka_unit_test_teardown(test_recipe_of_a_study, run_folders_remove),
+        cmocka_unit_test_teardown(test_check, run_folders_remove),
+        cmocka_unit_test_teardown(test_errors, run_folders_remove),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }

@@ -6,7 +6,6 @@
 
 #include "ole/loss.h"
 #include "run_files.h"
-#include "temporary.h"
 #include "test.h"
 
 #include <math.h>
@@ -96,22 +95,6 @@ static void assert_fails(const ole_train_options *o, ole_status status, const ch
     if (!strstr(error.message, message)) fail_msg("'%s' is not in '%s'", message, error.message);
 }
 
-/* A path in the temporary directory that stays valid for the test. */
-static const char *folder(const char *name) {
-    static char paths[8][400];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, 400, "%s/%s", temporary_dir, name);
-    run_remove(path);
-    return path;
-}
-
-static int clear(void **state) {
-    (void)state;
-    temporary_each(run_remove);
-    return 0;
-}
-
 /* ---- Learning ----------------------------------------------------------------------------- */
 
 static void test_learns(void **state) {
@@ -143,7 +126,7 @@ static void test_learns(void **state) {
 static void test_classifier_is_left_alone(void **state) {
     (void)state;
     watch w;
-    const char *a = folder("a"), *b = folder("b");
+    const char *a = run_folder("a"), *b = run_folder("b");
     ole_train_options o = make(a, &w);
     o.batch_size = 120;
     o.epochs = 1;
@@ -173,7 +156,7 @@ static void test_classifier_is_left_alone(void **state) {
 static void test_ole_at_a_token(void **state) {
     (void)state;
     watch w;
-    const char *a = folder("a"), *b = folder("b");
+    const char *a = run_folder("a"), *b = run_folder("b");
     ole_train_options o = make(a, &w);
     o.batch_size = 120;
     o.epochs = 1;
@@ -190,7 +173,7 @@ static void test_ole_at_a_token(void **state) {
 static void test_freeze_stages(void **state) {
     (void)state;
     watch w;
-    const char *a = folder("a"), *b = folder("b");
+    const char *a = run_folder("a"), *b = run_folder("b");
     ole_train_options o = make(a, &w);
     o.net = "C4-B4-B6-AP";
     o.freeze = "stem,stage1";
@@ -214,7 +197,7 @@ static void test_freeze_stages(void **state) {
 static void test_probe(void **state) {
     (void)state;
     watch w;
-    const char *probe = folder("a"), *frozen = folder("b"), *whole = folder("c");
+    const char *probe = run_folder("a"), *frozen = run_folder("b"), *whole = run_folder("c");
     ole_train_options o = make(frozen, &w);
     o.net = "C4-MP-FC8"; /* with batch norms */
     o.opt = "adamw";
@@ -257,7 +240,7 @@ static void test_probe(void **state) {
 static void test_init_from_and_freeze(void **state) {
     (void)state;
     watch w;
-    const char *a = folder("a"), *b = folder("b");
+    const char *a = run_folder("a"), *b = run_folder("b");
     ole_train_options o = make(a, &w);
     train(&o);
     char path[500];
@@ -287,7 +270,7 @@ static void test_init_from_and_freeze(void **state) {
 static void test_freeze_numbers(void **state) {
     (void)state;
     watch w;
-    const char *a = folder("a"), *b = folder("b");
+    const char *a = run_folder("a"), *b = run_folder("b");
     ole_train_options o = make(a, &w);
     o.net = "FC4-FC4-FC4-FC4-FC4-FC4-FC4-FC4-FC4-FC4";
     o.epochs = 1;
@@ -360,7 +343,7 @@ static void test_warnings(void **state) {
 static void test_same_seed_same_bits(void **state) {
     (void)state;
     watch w;
-    const char *a = folder("a"), *b = folder("b"), *c = folder("c");
+    const char *a = run_folder("a"), *b = run_folder("b"), *c = run_folder("c");
     ole_train_options o = make_rich(a, &w);
     train(&o);
     o.out = b;
@@ -381,7 +364,7 @@ static void test_same_seed_same_bits(void **state) {
 static void test_stop_and_resume(void **state) {
     (void)state;
     watch w;
-    const char *whole = folder("whole"), *parts = folder("parts");
+    const char *whole = run_folder("whole"), *parts = run_folder("parts");
     ole_train_options o = make_rich(whole, &w);
     train(&o);
     int64_t steps = w.steps;
@@ -424,7 +407,7 @@ static void train_and_die(ole_train_options *o, watch *w, int64_t die_at) {
 static void test_kill_and_resume(void **state) {
     (void)state;
     watch w;
-    const char *whole = folder("whole"), *parts = folder("parts");
+    const char *whole = run_folder("whole"), *parts = run_folder("parts");
     ole_train_options o = make(whole, &w);
     o.device = "ref"; /* no threads, which would not survive the fork */
     o.workers = 0;
@@ -454,7 +437,7 @@ static void test_kill_and_resume(void **state) {
 static void test_stop_between_saves(void **state) {
     (void)state;
     watch w;
-    const char *whole = folder("whole"), *parts = folder("parts");
+    const char *whole = run_folder("whole"), *parts = run_folder("parts");
     ole_train_options o = make(whole, &w);
     train(&o);
     for (int64_t stop = 7; stop <= 8; stop++) { /* in the second epoch, and at its end */
@@ -474,7 +457,7 @@ static void test_stop_between_saves(void **state) {
 static void test_longer(void **state) {
     (void)state;
     watch w;
-    const char *out = folder("out"), *whole = folder("whole");
+    const char *out = run_folder("out"), *whole = run_folder("whole");
     ole_train_options o = make(whole, &w);
     o.milestones = "none";
     train(&o);
@@ -491,7 +474,7 @@ static void test_longer(void **state) {
 static void test_resume_mistakes(void **state) {
     (void)state;
     watch w;
-    const char *out = folder("out");
+    const char *out = run_folder("out");
     ole_train_options o = make(out, &w);
     o.epochs = 1;
     train(&o);
@@ -500,7 +483,7 @@ static void test_resume_mistakes(void **state) {
     o.lambda = 0.5;
     assert_fails(&o, OLE_ERROR_ARGUMENT,
                  "last.safetensors: the run has lambda '0.25', not '0.5'; resume with the same");
-    o.out = folder("nowhere");
+    o.out = run_folder("nowhere");
     assert_fails(&o, OLE_ERROR_IO, "no run to resume");
 }
 
@@ -515,7 +498,7 @@ static void cut_file(const char *out, const char *name) {
 static void test_torn_checkpoint(void **state) {
     (void)state;
     watch w;
-    const char *whole = folder("whole"), *out = folder("out");
+    const char *whole = run_folder("whole"), *out = run_folder("out");
     ole_train_options o = make(whole, &w);
     train(&o);
     o = make(out, &w);
@@ -536,7 +519,7 @@ static void test_torn_checkpoint(void **state) {
 static void test_full_disk(void **state) {
     (void)state;
     watch w;
-    const char *whole = folder("whole"), *out = folder("out");
+    const char *whole = run_folder("whole"), *out = run_folder("out");
     ole_train_options o = make(whole, &w);
     train(&o);
     o = make(out, &w);
@@ -563,7 +546,7 @@ static void test_full_disk(void **state) {
 static void test_nan(void **state) {
     (void)state;
     watch w;
-    const char *out = folder("out");
+    const char *out = run_folder("out");
     ole_train_options o = make(out, &w);
     o.milestones = "2";
     o.gamma = 1e30;
@@ -582,7 +565,7 @@ static void test_nan(void **state) {
 static void test_best(void **state) {
     (void)state;
     watch w;
-    const char *out = folder("out"), *one = folder("one"), *plain = folder("plain");
+    const char *out = run_folder("out"), *one = run_folder("one"), *plain = run_folder("plain");
     ole_train_options o = make(out, &w);
     o.lr = 1e-5; /* hardly anything is learned, so that the first epoch stays the best */
     o.val_split = 0.3;
@@ -612,7 +595,7 @@ static void test_best(void **state) {
 static void test_seeds(void **state) {
     (void)state;
     watch w;
-    const char *out = folder("out"), *one = folder("one");
+    const char *out = run_folder("out"), *one = run_folder("one");
     ole_train_options o = make(out, &w);
     o.seeds = 3;
     o.seed = 4;
@@ -695,25 +678,25 @@ static void test_mistakes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_learns),
-        cmocka_unit_test_teardown(test_classifier_is_left_alone, clear),
-        cmocka_unit_test_teardown(test_ole_at_a_token, clear),
-        cmocka_unit_test_teardown(test_init_from_and_freeze, clear),
-        cmocka_unit_test_teardown(test_freeze_numbers, clear),
+        cmocka_unit_test_teardown(test_classifier_is_left_alone, run_folders_remove),
+        cmocka_unit_test_teardown(test_ole_at_a_token, run_folders_remove),
+        cmocka_unit_test_teardown(test_init_from_and_freeze, run_folders_remove),
+        cmocka_unit_test_teardown(test_freeze_numbers, run_folders_remove),
         cmocka_unit_test(test_deltas),
-        cmocka_unit_test_teardown(test_warnings, clear),
-        cmocka_unit_test_teardown(test_same_seed_same_bits, clear),
-        cmocka_unit_test_teardown(test_freeze_stages, clear),
-        cmocka_unit_test_teardown(test_probe, clear),
-        cmocka_unit_test_teardown(test_stop_and_resume, clear),
-        cmocka_unit_test_teardown(test_kill_and_resume, clear),
-        cmocka_unit_test_teardown(test_stop_between_saves, clear),
-        cmocka_unit_test_teardown(test_longer, clear),
-        cmocka_unit_test_teardown(test_resume_mistakes, clear),
-        cmocka_unit_test_teardown(test_torn_checkpoint, clear),
-        cmocka_unit_test_teardown(test_full_disk, clear),
-        cmocka_unit_test_teardown(test_nan, clear),
-        cmocka_unit_test_teardown(test_best, clear),
-        cmocka_unit_test_teardown(test_seeds, clear),
+        cmocka_unit_test_teardown(test_warnings, run_folders_remove),
+        cmocka_unit_test_teardown(test_same_seed_same_bits, run_folders_remove),
+        cmocka_unit_test_teardown(test_freeze_stages, run_folders_remove),
+        cmocka_unit_test_teardown(test_probe, run_folders_remove),
+        cmocka_unit_test_teardown(test_stop_and_resume, run_folders_remove),
+        cmocka_unit_test_teardown(test_kill_and_resume, run_folders_remove),
+        cmocka_unit_test_teardown(test_stop_between_saves, run_folders_remove),
+        cmocka_unit_test_teardown(test_longer, run_folders_remove),
+        cmocka_unit_test_teardown(test_resume_mistakes, run_folders_remove),
+        cmocka_unit_test_teardown(test_torn_checkpoint, run_folders_remove),
+        cmocka_unit_test_teardown(test_full_disk, run_folders_remove),
+        cmocka_unit_test_teardown(test_nan, run_folders_remove),
+        cmocka_unit_test_teardown(test_best, run_folders_remove),
+        cmocka_unit_test_teardown(test_seeds, run_folders_remove),
         cmocka_unit_test(test_warning),
         cmocka_unit_test(test_mistakes),
     };
