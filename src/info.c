@@ -1,8 +1,8 @@
 /*
  * src/info.c - ole_info(): what this build holds and what this machine offers.
  *
- * It stands outside the rooms because it asks several of them.  The rows about the build are those
- * that CMake printed at the end of its configuration (build_parts.h, generated).
+ * It stands outside the modules because it asks several of them.  The rows about the build are
+ * those that CMake printed at the end of its configuration (build_parts.h, generated).
  */
 #include "ole/base.h"
 

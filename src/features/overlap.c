@@ -54,7 +54,7 @@ typedef struct block {
     double *panels;
 } block;
 
-/* Who is told how far it is; `progress` may be NULL. */
+/* Who gets the progress; `progress` may be NULL. */
 typedef struct watcher {
     ole_progress *progress;
     void *context;

@@ -27,7 +27,7 @@ typedef struct ole_split_runner {
     bool finite;        /* NaN or Inf in the outputs is OLE_ERROR_NUMERIC */
     ole_part_callback *callback; /* called after each batch; true stops the run */
     void *callback_context;
-    const char *part;      /* what the callback is told is running */
+    const char *part;      /* its name, for the callback */
     int64_t before, total; /* samples of that part before this split, and in all */
 } ole_split_runner;
 

@@ -46,7 +46,7 @@ typedef struct ole_run_view {
     ole_analysis analysis;
     bool measured; /* the analysis is there */
 
-    const ole_report_options *report; /* whose callback is told ... */
+    const ole_report_options *report; /* whose callback gets the progress ... */
     bool stopped;                     /* ... and has asked to stop */
 } ole_run_view;
 

@@ -268,7 +268,7 @@ typedef struct talk {
     double upstream; /* the largest */
 } talk;
 
-/* Exchanges what is said and puts it together; false if a rank's arguments are wrong. */
+/* Exchanges what the ranks report and combines it; false if a rank's arguments are wrong. */
 static bool listen(ole_ranks_loss *loss, talk *all) {
     int size = ole_ranks_size(loss->ranks);
     for (int r = 0; r < size; r++)

@@ -58,7 +58,7 @@ static MPI_Datatype mpi_type(ole_dtype type) {
     return type == OLE_F32 ? MPI_FLOAT : type == OLE_F64 ? MPI_DOUBLE : MPI_INT64_T;
 }
 
-/* There is no way to fail half-way through a sum: MPI ends all ranks, and says so. */
+/* There is no way to fail half-way through a sum: MPI ends all ranks and reports it. */
 static void *need(const mpi_ranks *group, void *memory) {
     if (!memory) MPI_Abort(group->comm, 1);
     return memory;

@@ -27,7 +27,7 @@ ole_status ole_train_fail_single_class(const ole_train_options *options, ole_err
  * In checked options: net if NULL; resize if the images of a folder differ in size, or are large
  * and no net is given; channels if some are grey and some coloured; epochs if 0. The options are
  * then as if the caller had given them, and each choice is reported by the options' message.
- * A folder with a single class is refused before anything is said.
+ * A folder with a single class is refused before anything is reported.
  */
 ole_status ole_train_choose(ole_train_options *options, ole_error *error);
 
