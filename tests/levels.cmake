@@ -1,0 +1,20 @@
+# levels.cmake - run by ctest when it starts: adds the test PREFIX NAME@LEVEL for each of the programs and each of the levels
+# that at_level finds below this machine's. At the machine's own a test would only run once more, and those above it lacks.
+
+set(given "$ENV{OLE_CPU}")
+foreach(level IN LISTS levels)
+    set(ENV{OLE_CPU} "${level}")
+    execute_process(COMMAND "${at_level}" RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+    if(result EQUAL 0)
+        foreach(program IN LISTS programs)
+            get_filename_component(name "${program}" NAME)
+            add_test("${prefix}${name}@${level}" "${at_level}" "${program}")
+            set_tests_properties("${prefix}${name}@${level}" PROPERTIES ENVIRONMENT "OLE_CPU=${level};${environment}")
+        endforeach()
+    endif()
+endforeach()
+if("${given}" STREQUAL "")
+    unset(ENV{OLE_CPU})
+else()
+    set(ENV{OLE_CPU} "${given}")
+endif()
