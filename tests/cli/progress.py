@@ -234,8 +234,11 @@ def check_width(ole):
         job = Watched(ole, f"{study}w-{columns}-{width}", columns, environment)
         least = {30: head, 40: head, 80: rf"{head}  lambda-0/seed-0.*", 120: fields.replace(")?", ")")}[width]
         check_that(f"{columns} columns, {environment}: {job.lines[-3:]}", job.wait_for(least))
+        drawn = job.lines[1:-1]
+        while drawn and re.fullmatch(r"preparing +\d+ s", drawn[0]):  # where that takes a second
+            drawn.pop(0)
         check_that(f"{columns} columns: {job.lines[:5]}", max(map(len, job.lines[1:])) < width and
-                   all(re.fullmatch(fields, line) for line in job.lines[1:-1]))
+                   all(re.fullmatch(fields, line) for line in drawn))
         if columns == 80:
             job.resize(60)
             check_that(f"resized: {job.lines[-1]!r}", job.wait_for(rf"{head}  lambda-0/seed-0"))
