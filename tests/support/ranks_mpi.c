@@ -4,7 +4,7 @@
  *
  *     mpirun -n 3 ranks_mpi check
  *     mpirun -n 3 ranks_mpi sleep [RANK]     until killed; rank RANK fails after a second
- *     mpirun -n 3 ranks_mpi leave RANK       which ends, all well, before it joins
+ *     mpirun -n 3 ranks_mpi leave RANK       which ends, all well, before any joins
  *     mpirun -n 3 ranks_mpi stop RANK        which stops before it joins
  *     mpirun -n 3 ranks_mpi freeze RANK      which stops while it joins; the last rank is late
  */
@@ -55,11 +55,34 @@ static void stop_here(int number) {
     raise(SIGSTOP);
 }
 
+/*
+ * The others wait until the launcher has taken note of the end: of a rank that ends after others
+ * have joined, Open MPI tells by itself, and kills them before they can.
+ */
+static void leave(bool leaves) {
+    char name[64];
+    int pid = 0;
+    snprintf(name, sizeof name, "left-%d", (int)getppid());
+    if (leaves) {
+        FILE *file = fopen(name, "w");
+        if (file) fprintf(file, "%d\n", (int)getpid());
+        exit(file ? 0 : 1);
+    }
+    while (pid <= 0) {
+        FILE *file = fopen(name, "r");
+        if (file && fscanf(file, "%d", &pid) != 1) pid = 0;
+        if (file) fclose(file);
+        usleep(10000);
+    }
+    while (kill(pid, 0) == 0)
+        usleep(10000);
+}
+
 /* What can happen to a rank before the others know it. */
 static void be_absent(const char *how, int rank, int subject) {
+    if (strcmp(how, "leave") == 0) leave(rank == subject);
     if (strcmp(how, "freeze") == 0 && rank > subject) sleep(100);
     if (rank != subject) return;
-    if (strcmp(how, "leave") == 0) exit(0);
     if (strcmp(how, "stop") == 0) raise(SIGSTOP);
     if (strcmp(how, "freeze") == 0) {
         signal(SIGALRM, stop_here);
