@@ -52,9 +52,10 @@ typedef struct collection {
     int64_t used;
 } collection;
 
-static ole_status collection_open(collection *c, const ole_graph *graph, int kinds,
+/* With room for `more` tensors beside those of the parameters and the state. */
+static ole_status collection_open(collection *c, const ole_graph *graph, int kinds, size_t more,
                                   ole_error *error) {
-    size_t most = (size_t)graph->params * (size_t)kinds + 3, elements = 1;
+    size_t most = (size_t)graph->params * (size_t)kinds + 3 + more, elements = 1;
     for (int i = 0; i < graph->params; i++)
         elements += (size_t)graph->param[i].count * (size_t)kinds;
     *c = (collection){.graph = graph,
@@ -99,25 +100,29 @@ static ole_status collect_weights(collection *c, const ole_network *network, ole
 }
 
 static ole_status write_collection(const collection *c, const char *path, const ole_card *card,
-                                   const char *config, ole_error *error) {
+                                   ole_metadata text, ole_error *error) {
     ole_card_texts texts;
     ole_status status = ole_card_write(card, &texts, error);
     if (status != OLE_OK) return status;
     ole_metadata metadata[OLE_CARD_TEXTS + 1];
     size_t count = OLE_CARD_TEXTS;
     memcpy(metadata, texts.pair, sizeof texts.pair);
-    if (config) metadata[count++] = (ole_metadata){"config", config};
+    if (text.value) metadata[count++] = text;
     status = ole_safetensors_write(path, c->tensors, c->count, metadata, count, error);
     ole_card_texts_free(&texts);
     return status;
 }
 
 ole_status ole_weights_save(const char *path, const ole_network *network, const ole_card *card,
-                            ole_error *error) {
+                            const ole_extra *extra, ole_error *error) {
+    static const ole_extra none;
+    if (!extra) extra = &none;
     collection c;
-    ole_status status = collection_open(&c, network->graph, 1, error);
+    ole_status status = collection_open(&c, network->graph, 1, extra->count, error);
     if (status == OLE_OK) status = collect_weights(&c, network, error);
-    if (status == OLE_OK) status = write_collection(&c, path, card, NULL, error);
+    for (size_t i = 0; status == OLE_OK && i < extra->count; i++)
+        c.tensors[c.count++] = extra->tensors[i];
+    if (status == OLE_OK) status = write_collection(&c, path, card, extra->text, error);
     collection_close(&c);
     return status;
 }
@@ -134,7 +139,7 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
                                s->sums.softmax_loss, s->sums.ole_loss,    s->sums.seconds,
                                s->sums.ole_seconds,  s->sums.comm_seconds};
     bool averages = ole_params_has_average(network->params);
-    ole_status status = collection_open(&c, network->graph, 1 + moments + averages, error);
+    ole_status status = collection_open(&c, network->graph, 1 + moments + averages, 0, error);
     if (status == OLE_OK) {
         c.tensors[c.count++] = (ole_tensor){"train.counters", OLE_I64, 1, {COUNTERS}, counters};
         c.tensors[c.count++] = (ole_tensor){"train.sums", OLE_F64, 1, {SUMS}, sums};
@@ -149,7 +154,7 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
                     ole_params_get_state(network->params, i, kind - 1, collection_add(&c, kind, i));
         for (int i = 0; i < c.graph->params && averages; i++)
             ole_params_get_average(network->params, i, collection_add(&c, AVERAGE, i));
-        status = write_collection(&c, path, card, config, error);
+        status = write_collection(&c, path, card, (ole_metadata){"config", config}, error);
     }
     collection_close(&c);
     return status;

@@ -33,9 +33,17 @@ typedef struct ole_state {
     ole_sums sums;
 } ole_state;
 
-/* Writes the weights and the model card. NaN or Inf in the weights is OLE_ERROR_NUMERIC. */
+/* What else a model file holds: tensors, and a text (value NULL: none). */
+typedef struct ole_extra {
+    const ole_tensor *tensors; /* [count] */
+    size_t count;
+    ole_metadata text;
+} ole_extra;
+
+/* Writes the weights, the model card and `extra`, which may be NULL. NaN or Inf in the weights is
+ * OLE_ERROR_NUMERIC. */
 ole_status ole_weights_save(const char *path, const ole_network *network, const ole_card *card,
-                            ole_error *error);
+                            const ole_extra *extra, ole_error *error);
 
 /* The same, with all that resuming needs. `moments`: 1 for SGD, 2 for Adam. */
 ole_status ole_checkpoint_save(const char *path, const ole_network *network, const ole_card *card,

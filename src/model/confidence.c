@@ -15,7 +15,7 @@
 #include <string.h>
 
 static const char prefix[] = "novelty."; /* of a scorer's tensors */
-enum { PREFIX = sizeof prefix - 1, NAME = 64 };
+enum { PREFIX = sizeof prefix - 1 };
 
 /* ---- Scoring ------------------------------------------------------------------------------ */
 
@@ -175,23 +175,32 @@ ole_status ole_score_read(ole_scorer **scorer, const ole_safetensors *file, cons
 
 /* ---- Storing ------------------------------------------------------------------------------ */
 
+void ole_score_list(ole_score_tensors *list, const ole_scorer *scorer) {
+    list->count = 0;
+    if (is_of_the_card(ole_scorer_get_info(scorer).score)) return;
+    ole_scorer_tensor own[OLE_SCORER_TENSORS];
+    list->count = (size_t)ole_scorer_save(scorer, own);
+    for (size_t i = 0; i < list->count; i++) {
+        snprintf(list->name[i], sizeof list->name[i], "%s%s", prefix, own[i].name);
+        list->tensor[i] = (ole_tensor){list->name[i],
+                                       own[i].dtype,
+                                       own[i].ndim,
+                                       {own[i].shape[0], own[i].shape[1]},
+                                       own[i].data};
+    }
+}
+
 /* Lists the tensors of the file, with those of the scorer in place of the old ones; returns how
- * many.  `names` has room for the new ones. */
-static size_t list_tensors(const ole_safetensors *file, const ole_scorer *scorer, ole_tensor *to,
-                           char (*names)[NAME]) {
+ * many. */
+static size_t list_tensors(const ole_safetensors *file, const ole_score_tensors *own,
+                           ole_tensor *to) {
     size_t count = 0;
     for (size_t i = 0; i < ole_safetensors_count(file); i++) {
         const ole_tensor *tensor = ole_safetensors_get(file, i);
         if (strncmp(tensor->name, prefix, PREFIX) != 0) to[count++] = *tensor;
     }
-    ole_scorer_tensor own[OLE_SCORER_TENSORS];
-    int added = ole_scorer_save(scorer, own);
-    if (is_of_the_card(ole_scorer_get_info(scorer).score)) added = 0;
-    for (int i = 0; i < added; i++) {
-        snprintf(names[i], NAME, "%s%s", prefix, own[i].name);
-        to[count++] = (ole_tensor){
-            names[i], own[i].dtype, own[i].ndim, {own[i].shape[0], own[i].shape[1]}, own[i].data};
-    }
+    for (size_t i = 0; i < own->count; i++)
+        to[count++] = own->tensor[i];
     return count;
 }
 
@@ -203,8 +212,9 @@ ole_status ole_score_store(const char *path, const ole_scorer *scorer,
     static const char *const changed[] = {"threshold",      "threshold_score",   "temperature",
                                           "threshold_from", "threshold_samples", "novelty_choice"};
     enum { CHANGED = sizeof changed / sizeof *changed };
-    char limit[OLE_NUMBER_TEXT], heat[OLE_NUMBER_TEXT], names[OLE_SCORER_TENSORS][NAME];
-    char from_how_many[32];
+    char limit[OLE_NUMBER_TEXT], heat[OLE_NUMBER_TEXT], from_how_many[32];
+    ole_score_tensors own;
+    ole_score_list(&own, scorer);
     snprintf(from_how_many, sizeof from_how_many, "%lld", (long long)record->samples);
     const char *const now[CHANGED] = {ole_number_write(limit, 17, record->threshold),
                                       ole_score_name(ole_scorer_get_info(scorer).score),
@@ -226,7 +236,7 @@ ole_status ole_score_store(const char *path, const ole_scorer *scorer,
         }
         for (int k = 0; k < CHANGED; k++)
             if (now[k]) metadata[count++] = (ole_metadata){changed[k], now[k]};
-        size_t all = list_tensors(file, scorer, tensors, names);
+        size_t all = list_tensors(file, &own, tensors);
         status = ole_safetensors_write(path, tensors, all, metadata, count, error);
     } else {
         status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory to rewrite a model");

@@ -46,6 +46,15 @@ ole_status ole_score_read(ole_scorer **scorer, const ole_safetensors *file, cons
  */
 bool ole_score_exports(ole_score score);
 
+/* What a file holds for a scorer; the tensors point into it and into the scorer. */
+typedef struct ole_score_tensors {
+    ole_tensor tensor[OLE_SCORER_TENSORS];
+    char name[OLE_SCORER_TENSORS][64];
+    size_t count; /* 0 where the score follows from the logits and the model's card */
+} ole_score_tensors;
+
+void ole_score_list(ole_score_tensors *list, const ole_scorer *scorer);
+
 /* What a file says of a threshold. */
 typedef struct ole_threshold_record {
     double threshold, temperature;

@@ -169,12 +169,11 @@ const char *ole_model_choice(const ole_model *m) {
 ole_status ole_model_save(const ole_model *m, const char *path, ole_error *error) {
     if (!m || !path)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_model_save: model or path is NULL");
-    ole_status status = ole_weights_save(path, &m->network, &m->card, error);
-    if (status != OLE_OK || !m->scorer) return status;
-    const ole_threshold_record record = {m->info.threshold, m->info.temperature,
-                                         m->info.threshold_from, m->info.threshold_samples,
-                                         m->choice};
-    return ole_score_store(path, m->scorer, &record, error);
+    ole_score_tensors own = {.count = 0};
+    if (m->scorer) ole_score_list(&own, m->scorer);
+    const ole_extra extra = {
+        own.tensor, own.count, {"novelty_choice", m->scorer ? m->choice : NULL}};
+    return ole_weights_save(path, &m->network, &m->card, &extra, error);
 }
 
 const ole_outputs *ole_model_outputs(const ole_model *m, ole_split split) {

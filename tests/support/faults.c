@@ -1,7 +1,7 @@
 /*
  * tests/support/faults.c - faults on demand, preloaded into the program by tests/cli/outputs.py:
  *
- *   FAULT_ALLOCATION=N   the N-th allocation, from 1, has no memory
+ *   FAULT_ALLOCATION=N   the N-th allocation, from 1, has no memory; N+: nor has any after it
  *   FAULT_COUNT=FILE     how many there were goes into FILE when the program ends
  *   FAULT_TRUNCATE=NAME  a file whose path ends so loses its second half once it is mapped
  *
@@ -32,6 +32,7 @@ enum { MOST_RANGES = 16 };
 static struct { uintptr_t first, end; } ranges[MOST_RANGES];
 static int range_count;
 static long fails_at;
+static bool fails_on;
 static _Atomic long allocations;
 
 /* Code of the program itself, which has no name here, of libole, liboletrain and the C library. */
@@ -54,6 +55,7 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *context) {
 __attribute__((constructor)) static void start(void) {
     const char *text = getenv("FAULT_ALLOCATION");
     fails_at = text ? strtol(text, NULL, 10) : 0;
+    fails_on = text && strchr(text, '+');
     dl_iterate_phdr(add_ranges, NULL);
     allocations = 0;
 }
@@ -82,12 +84,14 @@ void *dlopen(const char *path, int mode) {
     return handle;
 }
 
-/* Whether the allocation asked for from there is the one that fails. */
+/* Whether an allocation asked for from there fails. */
 static bool fails(const void *from) {
     bool counts = false;
     for (int i = 0; i < range_count; i++)
         counts |= (uintptr_t)from >= ranges[i].first && (uintptr_t)from < ranges[i].end;
-    if (!counts || opening || ++allocations != fails_at) return false;
+    if (!counts || opening) return false;
+    long number = ++allocations;
+    if (number != fails_at && !(fails_on && number > fails_at)) return false;
     errno = ENOMEM;
     return true;
 }

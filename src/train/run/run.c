@@ -552,5 +552,6 @@ ole_status ole_run_save_best(const ole_run *run, ole_error *error) {
     if (!run->options.out) return OLE_OK;
     char path[OLE_RUN_PATH];
     ole_status status = ole_run_output(path, run->options.out, "best.safetensors", error);
-    return status == OLE_OK ? ole_weights_save(path, &run->network, &run->card, error) : status;
+    return status == OLE_OK ? ole_weights_save(path, &run->network, &run->card, NULL, error)
+                            : status;
 }
