@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static inline void check_set(const char *reader) {
-    char name[100];
-    snprintf(name, sizeof name, "%s:%s", reader, fuzz_folder());
+/* `name` is READER:PATH; an error of the data names a file in the target's folder. */
+static inline void check_named_set(const char *name) {
     ole_dataset *set;
     ole_error error = {0};
     ole_status status = ole_dataset_open(&set, name, NULL, &error);
@@ -27,6 +26,12 @@ static inline void check_set(const char *reader) {
             require(label >= 0 && label < info->classes, "a label out of range");
         }
     ole_dataset_close(set);
+}
+
+static inline void check_set(const char *reader) {
+    char name[100];
+    snprintf(name, sizeof name, "%s:%s", reader, fuzz_folder());
+    check_named_set(name);
 }
 
 #endif

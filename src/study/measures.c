@@ -149,9 +149,11 @@ static void take_drawn(const reader *in, char *line) {
         take(in, side, seed, line, OLE_MEASURE_FIGURES, "");
         return;
     }
-    for (ole_measure *item = in->to->items; item < in->to->items + in->to->count; item++)
+    for (int i = 0; i < in->to->count; i++) {
+        ole_measure *item = &in->to->items[i];
         if (strcmp(item->name, OLE_MEASURE_FIGURES) == 0) /* the kinds of all figures */
             snprintf(item->value, sizeof item->value, "%s", line);
+    }
 }
 
 /* Passes each line but the first. */

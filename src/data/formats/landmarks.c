@@ -152,9 +152,6 @@ ole_status ole_landmarks_fit(const ole_landmarks *landmarks, const char *file, i
         spread += x * x + y * y;
     }
     double size = real * real + imaginary * imaginary;
-    if (!(size > 0) || !isfinite(size) || !isfinite(spread))
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: its landmarks in %s determine no alignment",
-                        ole_quote_string(file).text, ole_quote_string(l->path).text);
     double cosine = real * spread / size, sine = -imaginary * spread / size; /* 1 / c */
     *to_source = (ole_similarity){
         .cosine = cosine,
@@ -162,5 +159,9 @@ ole_status ole_landmarks_fit(const ole_landmarks *landmarks, const char *file, i
         .x = mean[2] - cosine * mean[0] + sine * mean[1],
         .y = mean[3] - sine * mean[0] - cosine * mean[1],
     };
+    if (!(size > 0) || !isfinite(size) || !isfinite(cosine) || !isfinite(sine) ||
+        !isfinite(to_source->x) || !isfinite(to_source->y))
+        return ole_fail(error, OLE_ERROR_FORMAT, "%s: its landmarks in %s determine no alignment",
+                        ole_quote_string(file).text, ole_quote_string(l->path).text);
     return OLE_OK;
 }
