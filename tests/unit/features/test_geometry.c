@@ -160,6 +160,28 @@ static void test_angles(void **state) {
 }
 
 /* The sample is smaller, ordered, and says how large it is; rows of zeros have no angle. */
+/* The short call: the means of the long one. */
+static void test_mean_angles(void **state) {
+    (void)state;
+    enum { ROWS = 40, DIM = 3 };
+    set s = make(ROWS, DIM, 2, 5);
+    int32_t labels[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        labels[i] = (int32_t)s.labels[i];
+    ole_angles a;
+    ole_error error;
+    double within, between;
+    assert_ok(ole_angles_measure(&a, &s.view, NULL, &error), &error);
+    assert_ok(ole_mean_angles(ROWS, DIM, s.x, labels, &within, &between, &error), &error);
+    assert_true(within == a.within.mean && between == a.between.mean && within < between);
+    ole_angles_free(&a);
+    assert_ok(ole_mean_angles(0, DIM, s.x, labels, &within, &between, &error), &error);
+    assert_true(isnan(within) && isnan(between));
+    assert_int_equal(ole_mean_angles(ROWS, DIM, s.x, labels, NULL, &between, &error),
+                     OLE_ERROR_ARGUMENT);
+    release(&s);
+}
+
 static void test_sampled_angles(void **state) {
     (void)state;
     set s = make(2000, 4, 3, 5);
@@ -332,9 +354,13 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_angles),  cmocka_unit_test(test_sampled_angles),
-        cmocka_unit_test(test_spectra), cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_errors),  cmocka_unit_test(test_options_not_filled),
+        cmocka_unit_test(test_angles),
+        cmocka_unit_test(test_mean_angles),
+        cmocka_unit_test(test_sampled_angles),
+        cmocka_unit_test(test_spectra),
+        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_options_not_filled),
         cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "ole/train/train.h"
 
 #include "novelty/choose.h"
+#include "random.h"
 #include "run_files.h"
 #include "temporary.h"
 #include "test.h"
@@ -216,6 +217,46 @@ static void test_store(void **state) {
     assert_int_equal(ole_novelty_store(&n, OLE_SCORE_SOFTMAX, s->out, &error), OLE_ERROR_ARGUMENT);
 }
 
+/* ---- Choosing alone ----------------------------------------------------------------------- */
+
+/* Of embeddings, with settings given or chosen. */
+static void test_choose(void **state) {
+    (void)state;
+    enum { ROWS = 90, DIM = 4, CLASSES = 6 };
+    float rows[ROWS * DIM];
+    int64_t labels[ROWS];
+    test_random r = {4};
+    for (int i = 0; i < ROWS; i++) {
+        labels[i] = i % CLASSES;
+        for (int k = 0; k < DIM; k++)
+            rows[i * DIM + k] = (float)(random_normal(&r) + 4.0 * (double)(k == labels[i] % DIM) +
+                                        8.0 * (double)(labels[i] >= DIM && k == 3));
+    }
+    const ole_embedding known = {ROWS, DIM, OLE_F32, rows, labels};
+    ole_novelty_choice choice;
+    ole_error error;
+    ole_embed_options embed;
+    ole_embed_options_init(&embed);
+    embed.threads = 1;
+    for (int given = 0; given < 2; given++) {
+        assert_ok(ole_novelty_choose(&choice, &known, &embed, NULL, &error), &error);
+        assert_true(choice.groups > 1 && choice.map_refitted);
+        assert_true(choice.score > OLE_SCORE_NONE && choice.mean[choice.score - 1] > 0.5);
+        embed.lambda = 0.1;
+        embed.weight_decay = 0.01;
+    }
+    assert_ok(ole_novelty_choose(&choice, &known, NULL, NULL, &error), &error);
+    assert_true(choice.groups > 1 && !choice.map_refitted);
+    ole_novelty_options options;
+    ole_novelty_options_init(&options);
+    stopper stops = {.stop_at = 1};
+    options.callback = interrupt;
+    options.callback_context = &stops;
+    assert_ok(ole_novelty_choose(&choice, &known, &embed, &options, &error), &error);
+    assert_int_equal(choice.score, OLE_SCORE_NONE);
+    assert_int_equal(ole_novelty_choose(&choice, NULL, &embed, NULL, &error), OLE_ERROR_ARGUMENT);
+}
+
 /* ---- Mistakes ----------------------------------------------------------------------------- */
 
 static void expect(const subjects *s, const ole_dataset *known, const ole_novelty_options *options,
@@ -301,6 +342,7 @@ int main(void) {
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_choose),
         cmocka_unit_test(test_choice_text),
     };
     return cmocka_run_group_tests(tests, make_subjects, remove_subjects);
