@@ -155,7 +155,9 @@ def _vote(codes: "Array", index: "Array") -> "Array":
 
     votes = numpy.where(index < 0, -1, codes[index])
     votes.sort(axis=1)
-    best, most, run = numpy.full(len(votes), -1), numpy.zeros(len(votes), int), numpy.zeros(len(votes), int)
+    best: Array = numpy.full(len(votes), -1)
+    most: Array = numpy.zeros(len(votes), int)
+    run: Array = numpy.zeros(len(votes), int)
     for column in range(votes.shape[1]):
         same = votes[:, column] == votes[:, column - 1] if column else numpy.zeros(len(votes), bool)
         run = numpy.where(same, run + 1, 1)

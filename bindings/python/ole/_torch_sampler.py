@@ -1,7 +1,7 @@
 """Batches of P classes × K samples for PyTorch: OLÉ compares whole classes, so a batch should hold several of each."""
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, List, Optional, cast
 
 import numpy
 from torch.utils.data import Sampler
@@ -22,7 +22,7 @@ class _Cycle:
         taken = self._left[:count]
         self._left = self._left[count:]
         while len(taken) < count:
-            order = self._random.permutation(self._numbers).tolist()
+            order = cast("List[int]", self._random.permutation(self._numbers).tolist())
             already = set(taken) if len(taken) < len(order) else set()
             fresh = [number for number in order if number not in already]
             wanted = count - len(taken)

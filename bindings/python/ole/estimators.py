@@ -334,7 +334,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         if classes.dtype.kind == "b" or (classes.dtype.kind in "US") != isinstance(unknown, str):
             classes = classes.astype(object)
         if classes.dtype.kind == "O":
-            table = numpy.empty(len(classes) + 1, object)
+            table: Array = numpy.empty(len(classes) + 1, object)
             table[:-1], table[-1] = classes, unknown
         else:
             table = numpy.append(classes, unknown)
