@@ -2,8 +2,8 @@
 import doctest
 import subprocess
 import sys
-import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from support import PACKAGE, main, make, reference
@@ -171,11 +171,8 @@ class Plans(unittest.TestCase):
                     if got.value != want[i].value or (got.gradient != want[i].gradient).any():
                         wrong.append(i)
 
-            threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(work, range(4)))
             self.assertEqual(wrong, [], dtype)
 
     def test_a_forked_process_makes_its_own_plans(self):

@@ -2,9 +2,9 @@
 import copy
 import doctest
 import sys
-import threading
 import unittest
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from support import import_torch, main, make, reference
@@ -426,11 +426,8 @@ class Module(unittest.TestCase):
                 if not same(torch.autograd.grad(ole_loss(*sets[i]), sets[i][0])[0], want[i]):
                     wrong.append(i)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
         self.assertEqual(wrong, [])
 
     def test_metric_learning(self):

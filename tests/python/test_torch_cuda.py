@@ -2,8 +2,8 @@
 import os
 import sys
 import tempfile
-import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from support import import_torch, main, make, reference
@@ -123,11 +123,8 @@ class Streams(unittest.TestCase):
                 torch.cuda.current_stream().synchronize()
                 wrong.extend(i for one in got if not torch.equal(one, want[i]))
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
         self.assertEqual(wrong, [])
 
 
