@@ -102,13 +102,17 @@ typedef struct reader {
     int64_t mark_count;
 } reader;
 
-/* The next field of a line, without its quotes; "" at the end. */
+/* The next field of a line, without its quotes; "" at the end. In quotes, "" is a quote. */
 static const char *next_field(char **at) {
     bool quoted = **at == '"';
-    char *field = *at + quoted, *end = field + strcspn(field, quoted ? "\"" : ",");
-    *at = end + strcspn(end, ",");
+    char *field = *at + quoted, *from = field, *to = field;
+    while (*from && (quoted || *from != ',')) {
+        if (quoted && *from == '"' && *++from != '"') break;
+        *to++ = *from++;
+    }
+    *at = from + strcspn(from, ",");
     if (**at) ++*at;
-    *end = '\0';
+    *to = '\0';
     return field;
 }
 
@@ -201,8 +205,10 @@ ole_status ole_measures_write(const ole_measures *m, const char *folder, ole_err
         char seed[24] = "";
         if (item->run.side != OLE_SIDE_NONE)
             snprintf(seed, sizeof seed, "%" PRIu64, item->run.seed);
-        ole_text_table_row(&table, "%s|%s|%s|%s|%s", ole_side_name(item->run.side), seed,
-                           item->name, item->value, item->run.digest);
+        const char *const cells[] = {ole_side_name(item->run.side), seed, item->name, item->value,
+                                     item->run.digest};
+        for (int c = 0; c < table.columns; c++) /* read from a file: any characters */
+            ole_text_table_add(&table, "%s", cells[c]);
     }
     if (ole_memory_file_open(&memory)) ole_text_table_print_csv(&table, memory.file);
     memory.failed |= table.out_of_memory;

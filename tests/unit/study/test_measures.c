@@ -32,7 +32,8 @@ static void test_written_and_read(void **state) {
     ole_error error;
     ole_measures m = read_all();
     assert_int_equal(m.count, 0);
-    ole_measures_add(&m, NULL, OLE_MEASURE_PART, "10 of 20 training images, 1 of 2 test images");
+    ole_measures_add(&m, NULL, OLE_MEASURE_PART,
+                     "10 of 20 \"training\" images, 1 of 2 test images");
     ole_measures_add_number(&m, &marks[0], "angle, median", 1.0 / 3.0);
     ole_measures_add_number(&m, &marks[1], "angle, median", 90.0);
     ole_measures_add(&m, &marks[1], OLE_MEASURE_FIGURES, "");
@@ -41,7 +42,7 @@ static void test_written_and_read(void **state) {
     m = read_all();
     assert_int_equal(m.count, 4);
     assert_string_equal(ole_measures_find(&m, NULL, OLE_MEASURE_PART),
-                        "10 of 20 training images, 1 of 2 test images");
+                        "10 of 20 \"training\" images, 1 of 2 test images");
     ole_spread spread = ole_measures_spread(&m, OLE_SIDE_SOFTMAX, "angle, median");
     assert_int_equal(spread.count, 1);
     assert_true(ole_spread_mean(&spread) == 1.0 / 3.0);
