@@ -1,11 +1,22 @@
 /* fuzz/fuzz_recipe.c - a recipe in YAML; one that is good says the same when written and read
  * again. */
+#include "base/quote.h"
 #include "fuzz.h"
 #include "train/options/options.h"
 #include "train/options/recipe.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Whether an option of `b` is that of `a`, without what a URL may hold of secrets. */
+static bool is_kept(const ole_option *o, const ole_train_options *a, const ole_train_options *b) {
+    char room[2][OLE_OPTION_VALUE];
+    const char *given = ole_option_text(o, a, room[0]), *got = ole_option_text(o, b, room[1]);
+    char *expected = ole_without_secrets(given ? given : "");
+    bool same = expected && strcmp(expected, got ? got : "") == 0;
+    free(expected);
+    return same;
+}
 
 void fuzz_one(const uint8_t *bytes, size_t size) {
     ole_train_options options, again;
@@ -29,7 +40,7 @@ void fuzz_one(const uint8_t *bytes, size_t size) {
     status = ole_recipe_parse(&copy, text, strlen(text), "again.yaml", &again, &error);
     require(status == OLE_OK, error.message);
     for (const ole_option *o = ole_train_table; o->name; o++)
-        require(o->flags & OLE_TRANSIENT || !ole_option_differs(o, &options, &again),
+        require(o->flags & OLE_TRANSIENT || is_kept(o, &options, &again),
                 "another value after writing");
     free(text);
     ole_recipe_free(copy);
