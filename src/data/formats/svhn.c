@@ -61,14 +61,22 @@ static uint32_t word_of(const unsigned char *b, bool little) {
     return word;
 }
 
-/* matio reads truncated or damaged data as zeros, so this first walks through the file: a header of
- * 128 bytes, then elements with a type and a length, all of them complete. */
-static bool is_whole(gzFile file, int64_t size) {
-    enum { HEADER = 128, TAG = 8, PACKED = 15 };
-    unsigned char head[HEADER] = {0}, t[TAG] = {0};
-    bool good = gzread(file, head, HEADER) == HEADER;
-    bool little = memcmp(head + 126, "IM", 2) == 0, big = memcmp(head + 126, "MI", 2) == 0;
-    bool five = little ? head[125] == 1 : big && head[124] == 1; /* 7.3 is HDF5, with its checks */
+enum { HEADER = 128, ORDER = 126 };
+
+/* Whether it has the header of versions 5 to 7.3. Version 4 has none, so matio would take any other
+ * file for one, and allocate what its first bytes ask for. */
+static bool has_header(gzFile file, unsigned char head[HEADER]) {
+    return gzread(file, head, HEADER) == HEADER &&
+           (memcmp(head + ORDER, "IM", 2) == 0 || memcmp(head + ORDER, "MI", 2) == 0);
+}
+
+/* matio reads truncated or damaged data as zeros, so this first walks through the file: behind the
+ * header elements with a type and a length, all of them complete. */
+static bool is_whole(gzFile file, const unsigned char head[HEADER], int64_t size) {
+    enum { TAG = 8, PACKED = 15 };
+    unsigned char t[TAG] = {0};
+    bool little = head[ORDER] == 'I', good = true;
+    bool five = head[ORDER - 1 - !little] == 1; /* 7.3 is HDF5, with its checks */
     for (int64_t at = HEADER; five && good && at < size;) {
         good = gzseek(file, at, SEEK_SET) == at && gzread(file, t, TAG) == TAG;
         uint32_t type = word_of(t, little), length = word_of(t + 4, little);
@@ -79,12 +87,13 @@ static bool is_whole(gzFile file, int64_t size) {
 }
 
 static ole_status open_mat(mat_file *file, const ole_stream *stream, ole_error *error) {
-    *file = (mat_file){Mat_Open(stream->path, MAT_ACC_RDONLY), stream->name.text,
-                       ole_unpack_room(stream->size)};
+    unsigned char head[HEADER];
+    *file = (mat_file){.name = stream->name.text, .room = ole_unpack_room(stream->size)};
+    if (has_header(stream->file, head)) file->mat = Mat_Open(stream->path, MAT_ACC_RDONLY);
     if (!file->mat)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: not a MATLAB file; get it again",
                         file->name);
-    if (!is_whole(stream->file, stream->size))
+    if (!is_whole(stream->file, head, stream->size))
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: truncated or damaged; get it again",
                         file->name);
     return OLE_OK;
