@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TEXT = 256, MAX_NUMBERS = 1 << 18, MAX_NAMES = 4096 };
+enum { MAX_TEXT = 256, MAX_NUMBERS = 1 << 18, MAX_NODES = 500, MAX_NAMES = 4096 };
 
 /* ---- A model file ------------------------------------------------------------------------------
  */
@@ -47,7 +47,7 @@ static bool put_model(const char *path, const char *net, ole_shape input, int cl
                                  {"mean", input.c == 1 ? "0" : "0,0,0"},
                                  {"deviation", input.c == 1 ? "1" : "1,1,1"}};
     bool good =
-        numbers <= MAX_NUMBERS &&
+        numbers <= MAX_NUMBERS && graph->nodes <= MAX_NODES &&
         ole_safetensors_write(path, tensors, (size_t)graph->params, card, 5, NULL) == OLE_OK;
     free(tensors);
     ole_graph_free(graph);
