@@ -99,7 +99,7 @@ run_debian() { # PLATFORM SUITE
 run_command() {
     inside "$root" "$who" "${variables[@]}" sh -c "cd $home/ole && $1" || return 1
     if [ "$1" = "$current_python" ]; then
-        if grep 'The following tests did not run' "$folder/$who-${1//[^a-z]/}.log"; then return 1; fi
+        if grep -q 'The following tests did not run' "$folder/$who-${1//[^a-z]/}.log"; then return 1; fi
         if grep -F '... skipped' "$root$home/ole/build/Testing/Temporary/LastTest.log"; then return 1; fi
     fi
 }
