@@ -6,8 +6,8 @@
  */
 #include "base/atomic_file.h"
 #include "report/figure_parts.h"
+#include "report/page/page_parts.h"
 #include "report/page_files.h"
-#include "report/page_parts.h"
 #include "report/palette.h"
 #include "report/picture.h"
 

@@ -4,7 +4,7 @@
  * tests/page/.
  */
 #include "report/page.h"
-#include "report/page_parts.h"
+#include "report/page/page_parts.h"
 #include "temporary.h"
 #include "test.h"
 

@@ -1,11 +1,11 @@
 /*
- * src/report/page_sprite.c - thumbnails by the thousand in one image, small enough for a page.
+ * src/report/page/page_sprite.c - thumbnails by the thousand in one image, small enough for a page.
  *
  * PNG for drawings and digits, with grey levels rounded to 16, which nobody sees at this size;
  * JPEG for photographs.  Several sizes and qualities are tried, the best first, until one
  * fits.
  */
-#include "report/page_parts.h"
+#include "report/page/page_parts.h"
 #include "report/picture.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * src/report/page_numbers.c - the numbers of a figure as a table that opens under it.
+ * src/report/page/page_numbers.c - the numbers of a figure as a table that opens under it.
  */
 #include "report/figure_parts.h"
-#include "report/page_parts.h"
+#include "report/page/page_parts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * src/report/page_parts.h - a page while it is made, shared by page*.c.
+ * src/report/page/page_parts.h - a page while it is made, shared by page*.c.
  */
-#ifndef OLE_SRC_REPORT_PAGE_PARTS_H
-#define OLE_SRC_REPORT_PAGE_PARTS_H
+#ifndef OLE_SRC_REPORT_PAGE_PAGE_PARTS_H
+#define OLE_SRC_REPORT_PAGE_PAGE_PARTS_H
 
 #include "report/page.h"
 #include "report/text.h"

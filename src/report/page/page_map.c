@@ -1,11 +1,12 @@
 /*
- * src/report/page_map.c - the map of points: its data and controls as HTML; page/page.js draws it.
+ * src/report/page/page_map.c - the map of points: its data and controls as HTML, which map.js
+ * draws.
  *
  * Places are rounded to 1/65535 of the longer side.  Maps of the same images, as of two networks on
  * one test set, share their thumbnails.
  */
 #include "base/fnv.h"
-#include "report/page_parts.h"
+#include "report/page/page_parts.h"
 #include "report/palette.h"
 
 #include <math.h>
