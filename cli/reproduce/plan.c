@@ -52,26 +52,20 @@ static plan make_plan(row *r, const row *with, double flops) {
 
 /* The command that makes one of the runs, without what differs between them. */
 static void put_training(FILE *to, const row *r) {
-    static const char *const elsewhere[] = {"data", "out", "resume", "lambda", "seed", "seeds"};
     ole_train_options run = r->train, usual;
     ole_train_options_init(&usual);
     if (r->runs->kind == RECIPE_TUNE) {
         if (run.val_split == 0.0) run.val_split = 0.1;
         run.skip_test = true;
     }
+    if (r->runs->sample_count > 0) run.samples_per_class = 0;
+    run.out = NULL;
+    run.lambda = usual.lambda;
+    run.seed = usual.seed;
+    run.seeds = usual.seeds;
     fprintf(to, "ole train");
     put_word(to, run.data);
-    for (const ole_option *o = ole_train_table; o->name; o++) {
-        char value[OLE_OPTION_VALUE], flag[OLE_OPTION_FLAG];
-        const char *text = ole_option_text(o, &run, value);
-        bool planned = r->runs->sample_count > 0 && strcmp(o->name, "samples_per_class") == 0;
-        for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-            planned |= strcmp(o->name, elsewhere[i]) == 0;
-        if (!text || planned || !ole_option_differs(o, &run, &usual)) continue;
-        bool off = o->kind == OLE_SWITCH && strcmp(text, "false") == 0;
-        fprintf(to, " --%s%s", off ? "no-" : "", ole_option_flag(o, flag) + 2);
-        if (o->kind != OLE_SWITCH) put_word(to, text);
-    }
+    ole_train_put_flags(to, &run, 0);
 }
 
 /* What the paper reports. */

@@ -44,6 +44,7 @@ enum {
     OLE_LATER = 16,    /* stored only if not the default: versions without it read the rest */
     OLE_NOT_ZERO = 32, /* 0 in a recipe means "choose one"; a flag's 0 is a mistake */
     OLE_REQUIRED = 64, /* a text that a command line must have */
+    OLE_START = 128,   /* of training: the samples, the network and its initial weights */
 };
 
 typedef struct ole_option {

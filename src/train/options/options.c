@@ -16,6 +16,7 @@
 #include "train/run/run.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static ole_train_options defaults(void) {
@@ -52,6 +53,23 @@ void ole_train_dataset_options(const ole_train_options *o, ole_dataset_options *
     data->align = o->align;
     data->test_share = o->test_share;
     data->apart = o->out;
+}
+
+void ole_train_put_flags(FILE *to, const ole_train_options *options, unsigned flags) {
+    const ole_train_options usual = defaults();
+    for (const ole_option *o = ole_train_table; o->name; o++) {
+        char room[OLE_OPTION_VALUE], flag[OLE_OPTION_FLAG];
+        const char *value = ole_option_text(o, options, room);
+        bool wanted = (flags ? o->flags & flags : o->offset != offsetof(ole_train_options, data)) &&
+                      ole_option_differs(o, options, &usual);
+        if (!wanted || !value) continue;
+        bool off = o->kind == OLE_SWITCH && strcmp(value, "false") == 0;
+        char *shown = ole_without_secrets(value), *word = shown ? ole_shell_word(shown) : NULL;
+        fprintf(to, " --%s%s", off ? "no-" : "", ole_option_flag(o, flag) + 2);
+        if (o->kind != OLE_SWITCH) fprintf(to, " %s", word ? word : "");
+        free(shown);
+        free(word);
+    }
 }
 
 ole_status ole_train_options_set(ole_train_options *options, const char *name, const char *text,

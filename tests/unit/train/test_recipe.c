@@ -398,8 +398,33 @@ static void test_null(void **state) {
     ole_recipe_free(recipe);
 }
 
+/* The command line that leads to these options, and to where training starts. */
+static void test_flags(void **state) {
+    (void)state;
+    ole_train_options o;
+    ole_train_options_init(&o);
+    o.data = "folder:photos";
+    o.net = "C8 -FC8";
+    o.nesterov = false;
+    o.align = "marks.csv";
+    o.skip_bad = true;
+    o.epochs = 3;
+    static const char *const expected[] = {
+        " --net 'C8 -FC8' --epochs 3 --no-nesterov --align marks.csv --skip-bad",
+        " --net 'C8 -FC8' --align marks.csv --skip-bad"};
+    for (int start = 0; start < 2; start++) {
+        ole_memory_file memory;
+        assert_true(ole_memory_file_open(&memory));
+        ole_train_put_flags(memory.file, &o, start ? OLE_START : 0);
+        char *text = ole_memory_file_close(&memory);
+        assert_string_equal(text, expected[start]);
+        free(text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flags),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_null),
         cmocka_unit_test(test_mistakes),
