@@ -178,7 +178,9 @@ static void offer_for(const arg_command *command, int argc, char **argv) {
         c.kept = (size_t)(equals - c.word) + 1;
     }
     if (values > 0) {
-        offer_value(c, open->value, open->help, false);
+        const char *plus = open->kind == OLE_SET ? strrchr(c.word + c.kept, '+') : NULL;
+        if (plus) c.kept = (size_t)(plus - c.word) + 1; /* softmax+o: the words after it */
+        offer_value(c, open->kind == OLE_SET ? open->words : open->value, open->help, false);
         if (open->special) offer(c, open->special, open->help);
     } else if (command->actions) {
         offer_actions(c, command->actions);

@@ -32,6 +32,7 @@ static const size_t sizes[] = {
     [OLE_PAIR] = 2 * sizeof(const char *),
     [OLE_WORD] = sizeof(const char *),
     [OLE_CHOICE] = sizeof(int),
+    [OLE_SET] = sizeof(int),
     [OLE_NUMBER] = sizeof(double),
     [OLE_SHARE] = sizeof(double),
     [OLE_INTEGER] = sizeof(int),
@@ -108,6 +109,45 @@ static int find_word(const char *list, const char *text) {
     return -1;
 }
 
+/* The bits of "softmax+ole"; 0: a word is unknown or there twice. */
+static int read_set(const char *list, const char *text) {
+    int set = 0;
+    for (;;) {
+        char word[OLE_OPTION_VALUE];
+        size_t length = strcspn(text, "+");
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        int bit = length < sizeof word ? find_word(list, word) : -1;
+        if (bit < 0 || set & 1 << bit) return 0;
+        set |= 1 << bit;
+        if (!text[length]) return set;
+        text += length + 1;
+    }
+}
+
+static const char *write_set(const char *list, int set, char room[OLE_OPTION_VALUE]) {
+    char word[OLE_OPTION_VALUE];
+    int rest = set;
+    room[0] = '\0';
+    for (int i = 0; i < 31 && ole_option_word(list, i, word); i++) {
+        size_t used = strlen(room);
+        if (set & 1 << i)
+            snprintf(room + used, OLE_OPTION_VALUE - used, "%s%s", used ? "+" : "", word);
+        rest &= ~(1 << i);
+    }
+    if (set <= 0 || rest) snprintf(room, OLE_OPTION_VALUE, "%d", set);
+    return room;
+}
+
+/* Whether the value of an option is one of the words of `list`; of a set, whether any of its words
+ * is. */
+static bool is_among(const ole_option *o, const void *base, const char *text, const char *list) {
+    if (o->kind != OLE_SET) return find_word(list, text) >= 0;
+    char word[OLE_OPTION_VALUE];
+    for (int i = 0; ole_option_word(o->words, i, word); i++)
+        if (load(o, base).integer & 1 << i && find_word(list, word) >= 0) return true;
+    return false;
+}
+
 bool ole_option_is_idle(const ole_option *o, const ole_option *table, const void *base,
                         char beside[OLE_OPTION_WHY]) {
     if (!o->idle_with) return false;
@@ -118,7 +158,7 @@ bool ole_option_is_idle(const ole_option *o, const ole_option *table, const void
     const char *text = other ? ole_option_text(other, base, room) : NULL;
     if (!text || !*text) return false;
     bool but = words[0] == '=' && words[1] == '!'; /* =!a|b: any value but these */
-    if (*words && (find_word(words + 1 + but, text) < 0) != but) return false;
+    if (*words && is_among(other, base, text, words + 1 + but) == but) return false;
     snprintf(beside, OLE_OPTION_WHY, "%s %s", ole_option_flag(other, flag), text);
     return true;
 }
@@ -129,9 +169,12 @@ bool ole_option_is_idle(const ole_option *o, const ole_option *table, const void
 static void describe_words(const ole_option *o, char *out, size_t size) {
     char room[OLE_OPTION_VALUE];
     const char *word;
-    size_t used = (size_t)snprintf(out, size, "one of");
-    for (int i = 0; (word = ole_option_word(o->value, i, room)) && used < size; i++)
+    bool set = o->kind == OLE_SET;
+    size_t used = (size_t)snprintf(out, size, set ? "some of" : "one of");
+    const char *list = set ? o->words : o->value;
+    for (int i = 0; (word = ole_option_word(list, i, room)) && used < size; i++)
         used += (size_t)snprintf(out + used, size - used, "%s %s", i ? "," : "", word);
+    if (set && used < size) snprintf(out + used, size - used, " with '+' between");
 }
 
 /* Whether 0 is too little, and every number above it allowed. */
@@ -162,6 +205,7 @@ static bool refuse(const ole_option *o, const char *name, const char *text,
         break;
     case OLE_WORD:
     case OLE_CHOICE:
+    case OLE_SET:
         describe_words(o, expected, sizeof expected);
         break;
     case OLE_SHARE:
@@ -234,6 +278,9 @@ static bool parse(const ole_option *o, const char *text, value *v) {
     case OLE_CHOICE:
         v->integer = find_word(o->value, text) + (int)o->min;
         return v->integer >= (int)o->min;
+    case OLE_SET:
+        v->integer = read_set(o->words, text);
+        return v->integer > 0;
     case OLE_SEED:
         return parse_seed(text, &v->seed);
     case OLE_NUMBER:
@@ -297,6 +344,8 @@ const char *ole_option_text(const ole_option *o, const void *base, char room[OLE
         if (ole_option_word(o->value, v.integer - (int)o->min, room)) return room;
         snprintf(room, OLE_OPTION_VALUE, "%d", v.integer);
         return room;
+    case OLE_SET:
+        return write_set(o->words, v.integer, room);
     case OLE_NUMBER:
     case OLE_SHARE:
         if (o->special && v.number == o->special_value) return o->special;

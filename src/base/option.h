@@ -28,6 +28,7 @@ typedef enum ole_option_kind {
     OLE_PAIR,    /* const char *[2]: two words, `--name A B`, on a command line only */
     OLE_WORD,    /* const char *, one of the words of `value`, which '|' separates */
     OLE_CHOICE,  /* int: the index of one of those words, counted from `min` */
+    OLE_SET,     /* int: some of `words` with '+' between, as bits */
     OLE_NUMBER,  /* double; "1/4" is understood */
     OLE_SHARE,   /* double, less than 1 unless `max` is given; "10%" is understood */
     OLE_INTEGER, /* int */
@@ -63,7 +64,8 @@ typedef struct ole_option {
     const char *heading;   /* a new group of options begins here in the help */
     const char *idle_with; /* the option has no effect if another has one of these values, */
                            /* "milestones=cosine|none", any value, "sampler", or any but these, */
-                           /* "sampler=!balanced" */
+                           /* "sampler=!balanced"; of a set, one of these among its words */
+    const char *words;     /* of a set, with '|' between */
     unsigned flags;
 } ole_option;
 

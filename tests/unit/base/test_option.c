@@ -11,7 +11,7 @@
 typedef struct settings {
     bool on;
     const char *text, *word;
-    int choice, integer;
+    int choice, set, integer;
     double number, share;
     int64_t whole;
     uint64_t seed;
@@ -24,11 +24,12 @@ static const ole_option table[] = {
     {ROW(text, TEXT)},
     {ROW(word, WORD), .value = "sgd|adam", .initial = "adam"},
     {ROW(choice, CHOICE), .value = "a|b|c", .min = 1, .initial = "b"},
+    {ROW(set, SET), .value = "A[+B]", .words = "a|b|c", .initial = "a+b"},
     {ROW(number, NUMBER), .special = "auto", .special_value = -1, .initial = "auto"},
     {ROW(share, SHARE), .initial = "10%"},
     {ROW(integer, INTEGER), .min = 1, .max = 9, .initial = "3", .idle_with = "word=adam|sgd"},
     {ROW(whole, WHOLE), .initial = "4", .idle_with = "text"},
-    {ROW(seed, SEED)},
+    {ROW(seed, SEED), .idle_with = "set=!c|b"},
     {.name = "two_words", .kind = OLE_PAIR},
     {0},
 };
@@ -52,6 +53,12 @@ static void test_values(void **state) {
         {"word", "sg", NULL, "word 'sg': expected one of sgd, adam"},
         {"choice", "c", "c", NULL},
         {"choice", "a|b", NULL, "choice 'a|b': expected one of a, b, c"},
+        {"set", "c+a", "a+c", NULL},
+        {"set", "b", "b", NULL},
+        {"set", "a+d", NULL, "set 'a+d': expected some of a, b, c with '+' between"},
+        {"set", "a+a", NULL, "set 'a+a': expected some of a, b, c with '+' between"},
+        {"set", "a+", NULL, "set 'a+': expected some of a, b, c with '+' between"},
+        {"set", "", NULL, "set '': expected some of a, b, c with '+' between"},
         {"number", "1/3", "0.3333333333333333", NULL},
         {"number", "auto", "auto", NULL},
         {"number", "-1", NULL, "number '-1': expected auto or a number of at least 0"},
@@ -130,7 +137,14 @@ static void test_idle(void **state) {
     s.text = "any";
     assert_true(ole_option_is_idle(row("whole"), table, &s, beside));
     assert_string_equal(beside, "--text any");
-    assert_false(ole_option_is_idle(row("seed"), table, &s, beside));
+    assert_false(ole_option_is_idle(row("seed"), table, &s, beside)); /* a+b has b */
+    s.set = 1;
+    assert_true(ole_option_is_idle(row("seed"), table, &s, beside));
+    assert_string_equal(beside, "--set a");
+    s.set = 8; /* no word */
+    char why[OLE_OPTION_WHY];
+    assert_false(ole_option_check(row("set"), &s, "set", why));
+    assert_string_equal(why, "set '8': expected some of a, b, c with '+' between");
 }
 
 int main(void) {
