@@ -73,7 +73,7 @@ static void copy_scaled(const ole_operand *s, int exponent, double *to) {
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-static void take_turn(void) {
+static void lock_turn(void) {
     pthread_mutex_lock(&turn);
 }
 
@@ -83,7 +83,13 @@ static void end_turn(void) {
 
 /* A child of fork() must not find the turn taken by a thread that it does not have. */
 static void keep_through_forks(void) {
-    pthread_atfork(take_turn, end_turn, end_turn);
+    pthread_atfork(lock_turn, end_turn, end_turn);
+}
+
+static void take_turn(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, keep_through_forks);
+    lock_turn();
 }
 
 /* ---- Decomposing -------------------------------------------------------------------------- */
@@ -102,8 +108,6 @@ static int decompose(const ole_operand *source, int exponent, ole_svd_space *spa
 }
 
 bool ole_svd_of(const ole_operand *source, ole_svd_space *space) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, keep_through_forks);
     int exponent = common_exponent(source);
     take_turn();
     int info = decompose(source, exponent, space);
@@ -134,4 +138,21 @@ void ole_svd_polar(ole_pool *pool, ole_svd_space *space, int64_t rows, int64_t c
     ole_operand u = {space->u, OLE_F64, rows, rank, ole_min(rows, cols), 1, false};
     ole_operand v = {space->vt, OLE_F64, cols, rank, 1, cols, false};
     ole_multiply(pool, &u, space->left, &v, space->right, product);
+}
+
+/* ---- Inverting ---------------------------------------------------------------------------- */
+
+bool ole_invert_definite(double *a, int64_t n, double *logdet) {
+    int size = (int)n, info;
+    *logdet = 0.0;
+    take_turn();
+    LAPACK_dpotrf("U", &size, a, &size, &info); /* of the lower triangle, row by row */
+    for (int64_t i = 0; i < n && info == 0; i++)
+        *logdet += 2.0 * log(a[i * n + i]);
+    if (info == 0) LAPACK_dpotri("U", &size, a, &size, &info);
+    end_turn();
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++)
+            a[j * n + i] = a[i * n + j];
+    return info == 0;
 }

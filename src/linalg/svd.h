@@ -1,6 +1,7 @@
 /*
  * src/linalg/svd.h - thin SVD in float64 by LAPACK (QR first where the matrix is long, then divide
- * and conquer), for float64 features: there squaring the matrix would cost too many digits.
+ * and conquer), for float64 features: there squaring the matrix would cost too many digits.  And,
+ * because only one thread at a time may be in LAPACK, the inverse of a definite matrix.
  */
 #ifndef OLE_SRC_LINALG_SVD_H
 #define OLE_SRC_LINALG_SVD_H
@@ -40,5 +41,9 @@ int64_t ole_svd_rank(const ole_svd_space *space, int64_t k, ole_cut cut);
 /* product = U1 V1^T of the first `rank` directions of the rows x cols matrix just decomposed. */
 void ole_svd_polar(ole_pool *pool, ole_svd_space *space, int64_t rows, int64_t cols, int64_t rank,
                    const ole_product *product);
+
+/* a[n, n], symmetric and positive definite, becomes its inverse; *logdet is the logarithm of its
+ * determinant.  False if it is not definite. */
+bool ole_invert_definite(double *a, int64_t n, double *logdet);
 
 #endif
