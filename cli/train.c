@@ -94,11 +94,13 @@ typedef struct view {
 
 /* "softmax 0.0487  OLE 0.5929  ", what there is of it. */
 static const char *losses_text(const ole_train_progress *p, char out[64]) {
-    char softmax[32] = "", ole[32] = "";
+    char softmax[32] = "", ole[32] = "", feature[32] = "";
     if (isfinite(p->softmax_loss))
         snprintf(softmax, sizeof softmax, "softmax %.4f  ", p->softmax_loss);
     if (isfinite(p->ole_loss)) snprintf(ole, sizeof ole, "OLE %.4f  ", p->ole_loss);
-    snprintf(out, 64, "%s%s", softmax, ole);
+    if (isfinite(p->feature_loss))
+        snprintf(feature, sizeof feature, "added %.4f  ", p->feature_loss);
+    snprintf(out, 64, "%s%s%s", softmax, ole, feature);
     return out;
 }
 
@@ -313,7 +315,8 @@ static void next_commands(const ole_train_options *o, char *commands[NEXT]) {
     size_t file = strcspn(path, ":");
     bool table = npy && comma && file >= 4 && strncmp(path + file - 4, ".csv", 4) == 0 &&
                  strncmp(path, comma + 1, file) == 0;
-    bool labels = !table && o->loss != OLE_LOSS_OLE && (npy || (folder && find_image(path, 3)));
+    bool labels =
+        !table && (o->loss & OLE_LOSS_CLASSIFIERS) && (npy || (folder && find_image(path, 3)));
     commands[0] = next_command(labels ? "predict" : "eval", run, "", labels ? path : o->data);
     snprintf(path, sizeof path, "%.4000s/model.onnx", run);
     commands[1] = next_command("export", run, "--onnx ", path);
@@ -328,7 +331,8 @@ static void next_commands(const ole_train_options *o, char *commands[NEXT]) {
 static const ole_model_info *find_model(const ole_train_options *o, const ole_train_summary *r,
                                         ole_model **read) {
     *read = NULL;
-    if (r->interrupted || o->seeds > 1 || o->loss == OLE_LOSS_OLE || !o->unknown) return NULL;
+    if (r->interrupted || o->seeds > 1 || !(o->loss & OLE_LOSS_CLASSIFIERS) || !o->unknown)
+        return NULL;
     if (o->model && *o->model && (r->best_epoch == 0 || r->best_epoch == r->epochs))
         return ole_model_get_info(*o->model);
     if (!o->out || ole_model_load(read, o->out, 1, NULL) != OLE_OK) return NULL;

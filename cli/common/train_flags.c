@@ -106,8 +106,8 @@ static bool holds_out_some(const train_flags *f, const train_setup *s) {
     const ole_train_options *o = &s->options;
     bool own = o->data && (strncmp(o->data, "folder:", 7) == 0 || strncmp(o->data, "npy:", 4) == 0);
     return f->calibrates && own && !s->recipes[0] && !s->recipes[1] && o->unknown &&
-           o->loss != OLE_LOSS_OLE && o->samples_per_class == 0 && !is_given(f, "calibration") &&
-           !is_given(f, "val_split");
+           (o->loss & OLE_LOSS_CLASSIFIERS) && o->samples_per_class == 0 &&
+           !is_given(f, "calibration") && !is_given(f, "val_split");
 }
 
 bool train_flags_read(const train_flags *f, train_setup *s) {

@@ -114,8 +114,9 @@ static const char *find_mistake(const recipe *r) {
     if (!(o->val_split > 0.0))
         return "paper: the kind novelty needs val_split: the threshold comes from the validation "
                "set";
-    return o->loss == OLE_LOSS_OLE ? "paper: the kind novelty needs a classifier: loss softmax+ole"
-                                   : NULL;
+    return !(o->loss & OLE_LOSS_CLASSIFIERS)
+               ? "paper: the kind novelty needs a classifier: loss softmax+ole"
+               : NULL;
 }
 
 static bool read_block(recipe *r, char why[OLE_OPTION_WHY]) {

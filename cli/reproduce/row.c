@@ -143,7 +143,7 @@ void row_close(row *r) {
 /* ---- Words -------------------------------------------------------------------------------- */
 
 bool row_is_alone(const row *r) {
-    return r->train.loss == OLE_LOSS_OLE;
+    return !(r->train.loss & OLE_LOSS_CLASSIFIERS);
 }
 
 const char *side_name(const row *r, int side) {

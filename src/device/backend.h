@@ -167,6 +167,8 @@ typedef struct ole_backend {
     void (*param_to_plain)(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const void *from, float *plain);
     /* The same for a gradient. (optional: same layout as the parameter) */
+    void (*gradient_from_plain)(ole_device_context *context, const ole_node *node,
+                                const ole_param *param, const float *plain, void *to);
     void (*gradient_to_plain)(ole_device_context *context, const ole_node *node,
                               const ole_param *param, const void *from, float *plain);
 

@@ -55,7 +55,7 @@ typedef struct collection {
 /* With room for `more` tensors beside those of the parameters and the state. */
 static ole_status collection_open(collection *c, const ole_graph *graph, int kinds, size_t more,
                                   ole_error *error) {
-    size_t most = (size_t)graph->params * (size_t)kinds + 3 + more, elements = 1;
+    size_t most = (size_t)graph->params * (size_t)kinds + 5 + more, elements = 1;
     for (int i = 0; i < graph->params; i++)
         elements += (size_t)graph->param[i].count * (size_t)kinds;
     *c = (collection){.graph = graph,
@@ -145,6 +145,12 @@ ole_status ole_checkpoint_save(const char *path, const ole_network *network, con
         c.tensors[c.count++] = (ole_tensor){"train.sums", OLE_F64, 1, {SUMS}, sums};
         if (s->schedule > 0)
             c.tensors[c.count++] = (ole_tensor){"train.schedule", OLE_I64, 1, {1}, &s->schedule};
+        if (s->loss_state)
+            c.tensors[c.count++] =
+                (ole_tensor){"train.loss_state", OLE_F64, 1, {s->loss_state_count}, s->loss_state};
+        if (s->sums.feature_loss != 0.0)
+            c.tensors[c.count++] =
+                (ole_tensor){"train.feature_loss", OLE_F64, 1, {1}, &s->sums.feature_loss};
         status = collect_weights(&c, network, error);
     }
     if (status == OLE_OK) {
@@ -236,6 +242,24 @@ ole_status ole_weights_load(const ole_safetensors *file, const char *path, ole_n
     return load_kind(file, path, 0, network, error);
 }
 
+/* What a loss keeps, and its sum over the steps of the epoch so far. */
+static ole_status load_loss(const ole_safetensors *file, const char *path, ole_state *state,
+                            ole_error *error) {
+    const ole_tensor *kept = ole_safetensors_find(file, "train.loss_state");
+    const ole_tensor *sum = ole_safetensors_find(file, "train.feature_loss"); /* or NULL */
+    bool good = true;
+    if (state->loss_state)
+        good = kept && ole_tensor_count(kept) == state->loss_state_count &&
+               ole_tensor_read(kept, OLE_F64, state->loss_state);
+    if (sum)
+        good = good && ole_tensor_count(sum) == 1 &&
+               ole_tensor_read(sum, OLE_F64, &state->sums.feature_loss);
+    if (good) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_FORMAT,
+                    "%s: the state of the loss is missing or has another size; start a new run",
+                    ole_quote_string(path).text);
+}
+
 ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ole_network *network,
                                int moments, ole_state *state, ole_error *error) {
     const ole_tensor *c = ole_safetensors_find(file, "train.counters");
@@ -257,9 +281,13 @@ ole_status ole_checkpoint_load(const ole_safetensors *file, const char *path, ol
             "%s: a model, not a checkpoint to resume from; name last.safetensors of a run",
             ole_quote_string(path).text);
     }
+    double *loss_state = state->loss_state;
+    int64_t loss_state_count = state->loss_state_count;
     *state = unpack_state(counters, sums);
     state->schedule = epochs;
-    ole_status status = OLE_OK;
+    state->loss_state = loss_state;
+    state->loss_state_count = loss_state_count;
+    ole_status status = load_loss(file, path, state, error);
     for (int kind = 0; kind <= moments && status == OLE_OK; kind++)
         status = load_kind(file, path, kind, network, error);
     if (status == OLE_OK && ole_params_has_average(network->params))

@@ -4,7 +4,8 @@
  * A model file holds the weights under their names and the model card as metadata.  A checkpoint
  * also holds the optimiser's state ("optimizer.0.NAME", for Adam "optimizer.1.NAME"), the
  * average of the weights if one is kept ("average.NAME"), the state of
- * the run ("train.counters", "train.sums") and the recipe (metadata "config").
+ * the run ("train.counters", "train.sums"), what a loss keeps from step to step
+ * ("train.loss_state") and the recipe (metadata "config").
  */
 #ifndef OLE_SRC_MODEL_CHECKPOINT_H
 #define OLE_SRC_MODEL_CHECKPOINT_H
@@ -14,7 +15,7 @@
 
 /* Sums over the steps of the current epoch; divide by `steps` or `images` for the means. */
 typedef struct ole_sums {
-    double loss, softmax_loss, ole_loss;
+    double loss, softmax_loss, ole_loss, feature_loss;
     double seconds, ole_seconds;
     double comm_seconds; /* waiting for other ranks */
     int64_t steps, images, correct;
@@ -31,6 +32,8 @@ typedef struct ole_state {
     int64_t schedule;      /* epochs that the learning rate's schedule spans; 0: all of the run */
     double seconds;        /* in all */
     ole_sums sums;
+    double *loss_state; /* [loss_state_count], the caller's: what a loss keeps; NULL: nothing */
+    int64_t loss_state_count;
 } ole_state;
 
 /* What else a model file holds: tensors, and a text (value NULL: none). */

@@ -352,6 +352,17 @@ void *ole_params_gradients(const ole_params *params, size_t *bytes) {
     return params->gradients;
 }
 
+void ole_params_set_gradient(ole_params *params, int i, const float *plain) {
+    const ole_backend *backend = params->backend;
+    void *to = params->slot[i].gradient;
+    if (backend->gradient_from_plain)
+        backend->gradient_from_plain(params->context, node_of(params, i), &params->graph->param[i],
+                                     plain, to);
+    else
+        write_plain(params, i, plain, to);
+    ole_params_mark(params, i, true);
+}
+
 void ole_params_mark(ole_params *params, int i, bool has_gradient) {
     params->slot[i].has_gradient = has_gradient;
 }

@@ -75,6 +75,9 @@ size_t ole_params_size(const ole_params *params, int i);
  */
 void *ole_params_gradients(const ole_params *params, size_t *bytes);
 
+/* Sets the gradient of parameter i, which is not frozen, from plain floats, and marks it. */
+void ole_params_set_gradient(ole_params *params, int i, const float *plain);
+
 /* For plans: whether the last backward reached parameter i; updates skip the others. */
 void ole_params_mark(ole_params *params, int i, bool has_gradient);
 bool ole_params_is_marked(const ole_params *params, int i);

@@ -18,12 +18,23 @@
 
 enum { TEXT = 96, MISTAKE = 160 }; /* room; the side of an image in pixels */
 
-/* "softmax + OLÉ, λ = 0.25" */
+/* "softmax + OLÉ, λ = 0.25", "ole+arcface, λ = 0.25, margin=0.3" */
 static const char *loss_text(const ole_run_view *r, char out[TEXT]) {
-    if (r->options.loss == OLE_LOSS_BOTH)
-        snprintf(out, TEXT, "softmax + OLÉ, λ\u00a0=\u00a0%g", r->options.lambda);
+    const ole_train_options *o = &r->options;
+    const ole_option *row = ole_option_find(ole_train_table, "loss", 4);
+    char room[OLE_OPTION_VALUE], lambda[32] = "";
+    bool ole = o->loss & OLE_LOSS_OLE, known = (o->loss & OLE_LOSS_BOTH) == o->loss;
+    if (ole && o->loss != OLE_LOSS_OLE)
+        snprintf(lambda, sizeof lambda, ", λ\u00a0=\u00a0%g", o->lambda);
+    if (known)
+        snprintf(out, TEXT, "%s%s",
+                 o->loss == OLE_LOSS_BOTH      ? "softmax + OLÉ"
+                 : o->loss == OLE_LOSS_SOFTMAX ? "softmax"
+                                               : "OLÉ alone",
+                 lambda);
     else
-        snprintf(out, TEXT, "%s", r->options.loss == OLE_LOSS_SOFTMAX ? "softmax" : "OLÉ alone");
+        snprintf(out, TEXT, "%s%s%s%s", ole_option_text(row, o, room), lambda,
+                 *o->loss_options ? ", " : "", o->loss_options);
     return out;
 }
 

@@ -28,7 +28,7 @@ ole_status ole_run_view_open(ole_run_view *r, const char *folder, ole_error *err
     ole_status status = ole_run_path(path, folder, "config.yaml", error);
     if (status == OLE_OK) status = ole_recipe_read(&r->recipe, path, &r->options, error);
     if (status == OLE_OK) status = ole_history_read(&r->history, folder, error);
-    r->classifier = r->options.loss != OLE_LOSS_OLE;
+    r->classifier = (r->options.loss & OLE_LOSS_CLASSIFIERS);
     return status;
 }
 

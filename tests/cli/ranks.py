@@ -153,7 +153,8 @@ def check_mistakes(ole):
     expected = {
         f"{good} --bad": f"ole train: {unknown}",
         f"{good} --lr abc": "ole train: --lr 'abc': expected a number above 0",
-        f"{good} --loss foo": "ole train: --loss 'foo': expected one of softmax, ole, softmax+ole",
+        f"{good} --loss foo": "ole train: --loss 'foo': expected some of softmax, ole, center, contrastive, "
+        "triplet, l-softmax, a-softmax, cosface, arcface, supcon, mcr2, opl, ssole, logit-norm with '+' between",
         "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32",
         "trian": "ole: unknown command trian; did you mean 'train'?",
     }

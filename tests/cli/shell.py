@@ -142,8 +142,10 @@ def check_offers(ole, work, trains):
         return
     for words, expected in (
             (("train", "cifar"), ["cifar10", "cifar100"]),
-            (("train", "digits", "--loss", ""), ["softmax", "ole", "softmax+ole"]),
-            (("train", "digits", "--loss=softmax+"), ["--loss=softmax+ole"]),
+            (("train", "digits", "--loss", ""), 
+             ["softmax", "ole", "center", "contrastive", "triplet", "l-softmax", "a-softmax", "cosface", "arcface",
+              "supcon", "mcr2", "opl", "ssole", "logit-norm"]),
+            (("train", "digits", "--loss=softmax+o"), ["--loss=softmax+ole", "--loss=softmax+opl"]),
             (("train", "digits", "--net", "vgg"), [name for name in ole.run("net").stdout.split()
                                                    if name.startswith("vgg")]),
             (("train", "digits", "--device", "cu"), ["cuda"]),
@@ -199,8 +201,8 @@ TYPED = (("scor\tF-1\tL-\t", "<score><F-1.npy><L-1.npy>"),
          ("verify my\\ fi\t", "<verify><my file.npy>"))
 TYPED_TRAINING = (("train fash\t", "<train><fashion-mnist>"),
                   ("train fold\tph\tca\t", "<train><folder:photos/cats/?>"),
-                  ("train digits --net preres\t--los\tole", "<train><digits><--net><preresnet110><--loss><ole>"),
-                  ("train digits --loss=softmax+\t", "<train><digits><--loss=softmax+ole>"),
+                  ("train digits --net preres\t--lamb\t1", "<train><digits><--net><preresnet110><--lambda><1>"),
+                  ("train digits --loss=softmax+ol\t", "<train><digits><--loss=softmax+ole>"),
                   ("data g\tstl\t", "<data><get><stl10>"))
 
 
@@ -222,7 +224,7 @@ def check_fish(ole, trains):
     environment = {**ole.environment, "PATH": f"{Path(ole.path).parent}:{ole.environment['PATH']}"}
     cases = [("ole scor", "score"), ("ole score --reduction=s", "--reduction=sum"), ("ole score F-", "F-1.npy")]
     if trains:
-        cases += [("ole train fash", "fashion-mnist"), ("ole train digits --loss s", "softmax+ole"),
+        cases += [("ole train fash", "fashion-mnist"), ("ole train digits --loss so", "softmax"),
                   ("ole train folder:photos/c", "folder:photos/cats/"), ("ole train --out ph", "photos/")]
     for line, expected in cases:
         script = f"source '{ROOT}/cli/completion/ole.fish'; complete -C '{line}'"

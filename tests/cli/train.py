@@ -48,7 +48,8 @@ def check_usage(ole):
     wrong("digits --delta-rel -1", "--delta-rel '-1': expected auto or a number of at least 0")
     wrong("digits --momentum 2", "--momentum '2': expected a number from 0 to 1")
     wrong("digits --opt sdg", "--opt 'sdg': expected one of sgd, adam, adamw")
-    wrong("digits --loss both", "--loss 'both': expected one of softmax, ole, softmax+ole")
+    wrong("digits --loss both", "--loss 'both': expected some of softmax, ole, center, contrastive, triplet, "
+          "l-softmax, a-softmax, cosface, arcface, supcon, mcr2, opl, ssole, logit-norm with '+' between")
     wrong("digits --val-split 100%",
           "--val-split '100%': expected a share below 1, such as 10% or 0.1")
     wrong("digits --seed x", "--seed 'x': expected a whole number of at least 0")

@@ -442,6 +442,7 @@ const ole_backend ole_cuda_backend = {
     .param_bytes = cuda_param_bytes,
     .param_from_plain = cuda_param_from_plain,
     .param_to_plain = cuda_param_to_plain,
+    .gradient_from_plain = cuda_gradient_from_plain,
     .gradient_to_plain = cuda_gradient_to_plain,
     .plan_op = plan_op,
     .release_op = release_op,

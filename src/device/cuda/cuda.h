@@ -284,6 +284,8 @@ void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const float *plain, void *to);
 void cuda_param_to_plain(ole_device_context *context, const ole_node *node, const ole_param *param,
                          const void *from, float *plain);
+void cuda_gradient_from_plain(ole_device_context *context, const ole_node *node,
+                              const ole_param *param, const float *plain, void *to);
 void cuda_gradient_to_plain(ole_device_context *context, const ole_node *node,
                             const ole_param *param, const void *from, float *plain);
 

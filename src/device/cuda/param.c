@@ -109,6 +109,24 @@ void cuda_param_to_plain(ole_device_context *context, const ole_node *node, cons
     read_elements(context, node, param, false, from, plain);
 }
 
+void cuda_gradient_from_plain(ole_device_context *context, const ole_node *node,
+                              const ole_param *param, const float *plain, void *to) {
+    void *room = make_room(context, node, param);
+    if (!room) return;
+    bool narrow = has_copy(context, param);
+    size_t bytes = (size_t)cuda_param_size(param) * (narrow ? 2 : 4);
+    filter f = cuda_param_is_weight(param) ? filter_of(param) : (filter){0};
+    for (int64_t e = 0; e < param->count; e++) {
+        int64_t at = place_of(param, &f, e);
+        if (narrow)
+            ((uint16_t *)room)[at] = to_bfloat16(plain[e]);
+        else
+            ((float *)room)[at] = plain[e];
+    }
+    cuda_copy(context, to, room, bytes, cudaMemcpyHostToDevice, "setting a gradient");
+    free(room);
+}
+
 void cuda_gradient_to_plain(ole_device_context *context, const ole_node *node,
                             const ole_param *param, const void *from, float *plain) {
     read_elements(context, node, param, has_copy(context, param), from, plain);

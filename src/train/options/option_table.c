@@ -10,6 +10,9 @@
 #include "ole/loss.h"
 #include "ole/train/train.h"
 
+/* Those that stand beside softmax or alone. */
+#define OLE_ADDED_LOSSES "center|contrastive|triplet|supcon|mcr2|opl|ssole"
+
 #define ROW(field, type)                                                                           \
     .name = #field, .kind = OLE_##type, .offset = offsetof(ole_train_options, field)
 
@@ -29,22 +32,34 @@ const ole_option ole_train_table[] = {
              "instead of keeping the last learning rate",
      .flags = OLE_EXECUTION | OLE_TRANSIENT},
 
-    {ROW(loss, CHOICE), .value = "softmax|ole|softmax+ole", .initial = "softmax+ole",
-     .min = OLE_LOSS_SOFTMAX, .help = "what to minimise", .heading = "Loss"},
+    {ROW(loss, SET), .value = "A[+B]", .initial = "softmax+ole",
+     .words = "softmax|ole|center|contrastive|triplet|l-softmax|a-softmax|cosface|arcface|"
+              "supcon|mcr2|opl|ssole|logit-norm",
+     .help = "what to minimise: softmax, or l-softmax, a-softmax, cosface, arcface or logit-norm "
+             "in its place; +ole, and +center, contrastive, triplet, supcon, mcr2, opl or ssole; "
+             "all of the latter but center also alone",
+     .heading = "Loss"},
     {ROW(lambda, NUMBER), .value = "X", .initial = "0.25", .help = "weight of OLE",
-     .idle_with = "loss=softmax"},
-    {ROW(label_smoothing, SHARE), .value = "X", .flags = OLE_LATER, .idle_with = "loss=ole",
+     .idle_with = "loss=!ole"},
+    {ROW(loss_weight, NUMBER), .value = "X", .initial = "auto", .special = "auto",
+     .special_value = OLE_LOSS_WEIGHT_AUTO, .flags = OLE_LATER,
+     .idle_with = "loss=!" OLE_ADDED_LOSSES,
+     .help = "weight of the loss beside softmax that is not OLE (default auto: its own)"},
+    {ROW(loss_options, TEXT), .value = "A=X,...", .initial = "", .flags = OLE_LATER,
+     .idle_with = "loss=!" OLE_ADDED_LOSSES "|l-softmax|a-softmax|cosface|arcface|logit-norm",
+     .help = "parameters of that loss, such as margin=0.5,scale=30"},
+    {ROW(label_smoothing, SHARE), .value = "X", .flags = OLE_LATER, .idle_with = "loss=!softmax",
      .help = "share of softmax's target that is spread over all classes (default 0)"},
     {ROW(ole_at, TEXT), .value = "N[:W],...", .initial = "",
      .help = "apply OLE after these tokens of the network, with these weights (default: to the "
              "classifier's input, with lambda)",
-     .idle_with = "loss=softmax"},
+     .idle_with = "loss=!ole"},
     {ROW(delta_floor, NUMBER), .value = "X", .initial = "1", .flags = OLE_LATER,
-     .help = "minimum of each class's nuclear norm", .idle_with = "loss=softmax"},
+     .help = "minimum of each class's nuclear norm", .idle_with = "loss=!ole"},
     {ROW(delta_abs, NUMBER), .value = "X", .initial = "1e-6", .flags = OLE_LATER,
-     .help = "treat singular values up to X as zero", .idle_with = "loss=softmax"},
+     .help = "treat singular values up to X as zero", .idle_with = "loss=!ole"},
     {ROW(delta_rel, NUMBER), .value = "X", .initial = "auto", .flags = OLE_LATER, .special = "auto",
-     .special_value = OLE_DELTA_REL_AUTO, .idle_with = "loss=softmax",
+     .special_value = OLE_DELTA_REL_AUTO, .idle_with = "loss=!ole",
      .help = "the same, relative to the largest one (default auto: 64 epsilon)"},
 
     {ROW(epochs, WHOLE), .value = "N", .initial = "20", .max = 1e9,

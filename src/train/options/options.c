@@ -129,15 +129,51 @@ static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     ole_sampler_spec sampler;
     ole_normalize_spec normalize;
     ole_acts acts;
-    double factor;
+    const ole_criterion *criterion;
+    double factor, param[OLE_CRITERION_PARAMS];
     ole_status status = ole_schedule_init(&schedule, o, 1, error);
     if (status == OLE_OK) status = ole_augment_parse(&augment, o->augment, error);
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
     if (status == OLE_OK) status = ole_normalize_parse(&normalize, o->normalize, error);
     if (status == OLE_OK) status = ole_acts_parse(&acts, o->ole_at, o->lambda, error);
+    if (status == OLE_OK) status = ole_train_criterion(o, &criterion, param, error);
     if (status == OLE_OK)
         status = ole_rate_parse(&factor, "lr_backbone", o->lr_backbone, o->lr, error);
     return status;
+}
+
+/* The criterion of a bit of ole_loss_kind: behind those of softmax and OLÉ. */
+static const ole_criterion *criterion_of_bit(int bit) {
+    return bit < 2 ? NULL : ole_criterion_at(bit - 2);
+}
+
+ole_status ole_train_criterion(const ole_train_options *o, const ole_criterion **criterion,
+                               double param[OLE_CRITERION_PARAMS], ole_error *error) {
+    const ole_criterion *c = NULL;
+    for (int bit = 2; criterion_of_bit(bit); bit++) {
+        if (!(o->loss & 1 << bit)) continue;
+        if (c)
+            return ole_fail(error, OLE_ERROR_ARGUMENT,
+                            "loss: %s and %s together; use one of them, beside softmax or OLE",
+                            c->name, criterion_of_bit(bit)->name);
+        c = criterion_of_bit(bit);
+    }
+    *criterion = c;
+    if (c && c->traits & OLE_CRITERION_HEAD && o->loss & OLE_LOSS_SOFTMAX)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "loss: %s takes softmax's place; omit one of them", c->name);
+    if (c && !(c->traits & (OLE_CRITERION_ALONE | OLE_CRITERION_HEAD)) &&
+        !(o->loss & OLE_LOSS_CLASSIFIERS))
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "loss: %s cannot stand without a classifier; use softmax+%s", c->name,
+                        c->name);
+    if (!c && *o->loss_options)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "loss_options %s: softmax and ole have options of their own",
+                        ole_quote_string(o->loss_options).text);
+    if (!c) return OLE_OK;
+    ole_criterion_defaults(c, param);
+    return ole_criterion_read(c, o->loss_options, param, error);
 }
 
 static ole_status check_together(const ole_train_options *o, ole_error *error) {
@@ -162,9 +198,10 @@ static ole_status check_together(const ole_train_options *o, ole_error *error) {
     if (o->restart_schedule && !o->resume)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "restart_schedule is for a run that is resumed; add resume");
-    if (o->probe_epochs > 0 && o->loss == OLE_LOSS_OLE)
+    if (o->probe_epochs > 0 && !(o->loss & OLE_LOSS_CLASSIFIERS))
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "probe_epochs trains the classifier, which loss ole does not have");
+                        "probe_epochs trains the classifier, which this loss does not have; add "
+                        "softmax");
     if (o->model && o->seeds > 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "several seeds train several models; load them from their run folders");

@@ -5,6 +5,7 @@
 #ifndef OLE_SRC_TRAIN_OPTIONS_OPTIONS_H
 #define OLE_SRC_TRAIN_OPTIONS_OPTIONS_H
 
+#include "loss/criteria/criterion.h"
 #include "model/pretrained.h"
 #include "ole/train/train.h"
 #include "train/options/option_table.h"
@@ -41,5 +42,10 @@ ole_status ole_train_expect(ole_train_options *options, ole_pretrained *pretrain
 
 /* How many numbers per weight the optimiser keeps: 1 for SGD, 2 for Adam and AdamW. */
 int ole_train_moments(const ole_train_options *options);
+
+/* The loss besides softmax and OLÉ, or NULL, and its parameters; an error if the losses do not go
+ * together or a parameter is wrong. */
+ole_status ole_train_criterion(const ole_train_options *options, const ole_criterion **criterion,
+                               double param[OLE_CRITERION_PARAMS], ole_error *error);
 
 #endif

@@ -168,7 +168,14 @@ ole_status ole_agree_on_weights(ole_ranks *ranks, ole_network *network, int mome
             ole_params_set_state(network->params, i, m, plain);
         }
     }
-    if (status == OLE_OK) ole_ranks_broadcast(ranks, state, sizeof *state, 0);
+    if (status == OLE_OK) {
+        double *loss_state = state->loss_state;
+        ole_ranks_broadcast(ranks, state, sizeof *state, 0);
+        state->loss_state = loss_state;
+        if (loss_state)
+            ole_ranks_broadcast(ranks, loss_state,
+                                state->loss_state_count * (int64_t)sizeof *loss_state, 0);
+    }
     free(plain);
     return status;
 }

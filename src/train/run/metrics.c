@@ -166,6 +166,8 @@ ole_status ole_metrics_epoch(ole_metrics *metrics, int64_t epoch, double lr, con
         &l.json, J("epoch", epoch), J("lr", lr), J("loss", sums->loss / steps),
         J("softmax_loss", sums->softmax_loss / steps), J("ole_loss", sums->ole_loss / steps),
         J("train_error", softmax ? 100.0 * (images - (double)sums->correct) / images : NAN));
+    if (sums->feature_loss != 0.0)
+        ole_json_number(&l.json, "feature_loss", sums->feature_loss / steps);
     if (errors) put_errors(&l.json, errors);
     ole_json_put(&l.json, J("images_per_s", images / sums->seconds),
                  J("ole_share", sums->ole_seconds / sums->seconds), J("seconds", sums->seconds));

@@ -109,7 +109,7 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                     o->data, o->val_split);
     describe_calibration(run);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
-    run->card.classifier = o->loss != OLE_LOSS_OLE;
+    run->card.classifier = o->loss & OLE_LOSS_CLASSIFIERS;
     return status;
 }
 
@@ -347,6 +347,16 @@ static ole_status open_folder(ole_run *run, ole_error *error) {
 
 /* ---- Opening ------------------------------------------------------------------------------ */
 
+/* Room for what the loss keeps from step to step; it starts at 0. */
+static ole_status make_loss_state(ole_run *run, ole_error *error) {
+    ole_state *state = &run->state;
+    state->loss_state_count = ole_criterion_state(&run->options, run->network.graph);
+    if (state->loss_state_count == 0) return OLE_OK;
+    state->loss_state = calloc((size_t)state->loss_state_count, sizeof *state->loss_state);
+    if (state->loss_state) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the state of the loss");
+}
+
 /* Opens the network with its weights: resumed, from a file, or random. Only rank 0 reads files. */
 static ole_status open_network(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
@@ -363,6 +373,7 @@ static ole_status open_network(ole_run *run, ole_error *error) {
                                          .train = true};
     ole_status status = ole_network_open(&run->network, &options, error);
     if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
+    if (status == OLE_OK) status = make_loss_state(run, error);
     if (status != OLE_OK) return status;
     if (o->resume && is_first(run)) {
         if (o->ema > 0.0) status = ole_params_average(run->network.params, error);
@@ -380,7 +391,14 @@ static ole_status open_network(ole_run *run, ole_error *error) {
 /* Records the steps if the device can; if the data set does not fit on it, batches are sent one by
  * one. */
 static ole_status open_recorded(ole_run *run, ole_error *error) {
+    const ole_criterion *criterion = run->stepper->criterion.criterion;
     if (!run->network.backend->recorder) return OLE_OK;
+    if (criterion) {
+        ole_run_say(&run->options,
+                    "%s is computed on the host: steps run one by one, slower than recorded ones",
+                    criterion->title);
+        return OLE_OK;
+    }
     if (run->stepper->reduce) {
         const char *obstacle = ole_recorded_obstacle(run->stepper);
         const char *how = obstacle ? obstacle : run->stepper->reduce->link.how;
@@ -407,6 +425,7 @@ static ole_status open_steps(ole_run *run, const int64_t batch[2], ole_error *er
     if (status == OLE_OK)
         status = ole_stepper_create(&run->stepper, &run->network, o, batch[0], batch[1], error);
     if (status != OLE_OK) return status;
+    ole_criterion_step_use(&run->stepper->criterion, run->state.loss_state);
     run->stepper->update.begun = run->probing ? 0 : o->probe_epochs * run->batches;
     status = ole_inference_open(&run->inference, &run->network, run->stepper->plan[0],
                                 run->stepper->rows[0], error);
@@ -523,6 +542,7 @@ void ole_run_close(ole_run *run) {
     ole_card_free(&run->card);
     ole_dataset_close(run->set);
     free(run->config);
+    free(run->state.loss_state);
     if (run->lock >= 0) close(run->lock);
     *run = (ole_run){.metrics = {.fd = -1}, .lock = -1};
 }

@@ -73,8 +73,9 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     if (!s) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     *s = (ole_stepper){
         .network = network,
-        .softmax = options->loss != OLE_LOSS_OLE,
-        .ole = options->loss != OLE_LOSS_SOFTMAX,
+        .softmax = options->loss & OLE_LOSS_SOFTMAX,
+        .ole = options->loss & OLE_LOSS_OLE,
+        .classifier = options->loss & OLE_LOSS_CLASSIFIERS,
         .global = strcmp(options->ole_scope, "global") == 0,
         .update = {.kind = ole_train_moments(options) == 2 ? OLE_UPDATE_ADAM : OLE_UPDATE_SGD,
                    .weight_decay = options->weight_decay,
@@ -93,13 +94,15 @@ ole_status ole_stepper_create(ole_stepper **stepper, ole_network *network,
     s->loss.delta_floor = options->delta_floor;
     s->loss.delta_abs = options->delta_abs;
     s->loss.delta_rel = options->delta_rel;
-    if (!s->softmax) { /* OLÉ alone does not train the classifier: weight decay must not shrink it
-                        */
+    if (!s->classifier) { /* nothing trains it: weight decay must not shrink it */
         const ole_node *node = &network->graph->node[network->graph->classifier];
         for (int p = 0; p < node->params; p++)
             ole_params_freeze(network->params, node->first_param + p);
     }
     ole_status status = set_rates(network, options, error);
+    if (status == OLE_OK)
+        status = ole_criterion_step_open(&s->criterion, network, options, batch, error);
+    status = ole_ranks_agree(options->ranks, status, error);
     if (status == OLE_OK && ole_ranks_size(options->ranks) > 1) {
         s->ranks = options->ranks;
         bool sync = strcmp(options->bn, "sync") == 0;
@@ -133,6 +136,7 @@ ole_status ole_stepper_prepare(ole_stepper *s, ole_error *error) {
             status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for OLE at layer %s",
                               graph->node[a->node].name);
     }
+    if (status == OLE_OK) status = ole_criterion_step_plan(&s->criterion, error);
     status = ole_ranks_agree(s->ranks, status, error);
     ole_loss_options options = s->loss;
     options.threads = s->network->threads;
@@ -158,6 +162,7 @@ void ole_stepper_free(ole_stepper *s) {
         free(s->act[i].features);
         free(s->act[i].gradient);
     }
+    ole_criterion_step_free(&s->criterion);
     ole_plan_free(s->plan[0]);
     ole_plan_free(s->plan[1]);
     ole_reduce_free(s->reduce);
@@ -202,7 +207,11 @@ ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool sof
         ole_ranks_broadcast(s->ranks, &of_rank, sizeof of_rank, r);
         if (of_rank >= 0 && (node < 0 || of_rank < node)) node = of_rank;
     }
-    const char *loss = softmax_bad ? "softmax" : "OLE";
+    const ole_criterion *criterion = s->criterion.criterion;
+    const char *loss = softmax_bad && s->softmax                    ? "softmax"
+                       : criterion && (softmax_bad || !s->ole)      ? criterion->title
+                       : criterion && !isfinite(s->criterion.value) ? criterion->title
+                                                                    : "OLE";
     if (node == 0)
         return ole_fail(
             error, OLE_ERROR_NUMERIC,
@@ -212,14 +221,21 @@ ole_status ole_stepper_fail(const ole_stepper *s, const ole_step *step, bool sof
         error, OLE_ERROR_NUMERIC,
         "step %lld: the %s loss is NaN or Inf, from layer %s on; lower --lr%s or add --warmup",
         (long long)step->number, loss, graph->node[node > 0 ? node : graph->classifier].name,
-        s->ole ? " or --lambda" : "");
+        s->ole                                                ? " or --lambda"
+        : criterion && s->softmax && loss != criterion->title ? " or --loss-weight"
+                                                              : "");
 }
 
 /* ---- A step ------------------------------------------------------------------------------- */
 
+/* Whether a criterion takes softmax's place. */
+static bool is_head(const ole_stepper *s) {
+    return s->criterion.criterion && s->criterion.criterion->traits & OLE_CRITERION_HEAD;
+}
+
 /* What ranks sum up in a step. */
 typedef struct numbers {
-    double softmax_loss, ole_loss, weighted_ole, correct, stop;
+    double softmax_loss, ole_loss, weighted_ole, feature_loss, correct, stop;
 } numbers;
 
 /* Backward, with OLÉ's gradients added at their nodes; with ranks, sums of gradients start as
@@ -233,25 +249,32 @@ static void run_backward(ole_stepper *s, ole_plan *plan) {
         for (int i = 0; i < s->acts; i++)
             if (s->act[i].node == node && s->act[i].weight > 0.0)
                 ole_plan_add_gradient(plan, node, s->act[i].gradient);
+        ole_criterion_step_features(&s->criterion, plan, node);
         ole_plan_backward(plan, node);
+        ole_criterion_step_classifier(&s->criterion, node);
         if (s->reduce) ole_reduce_advance(s->reduce, node);
     }
 }
 
-/* Gradients and the step's numbers become sums over the ranks. OLÉ of the whole batch, which all
- * ranks have, is counted once. */
+/* Gradients and the step's numbers become sums over the ranks. OLÉ of the whole batch and a
+ * criterion, which all ranks have, are counted once. */
 static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step_result *result) {
     double share = ole_stepper_share(s, step->last), ole = share;
-    if (s->ole && s->act[0].ranks_loss) ole = ole_ranks_rank(s->ranks) == 0 ? 1.0 : 0.0;
-    numbers sums = {.softmax_loss = share > 0.0 && s->softmax ? share * result->softmax_loss : 0.0,
+    double once = ole_ranks_rank(s->ranks) == 0 ? 1.0 : 0.0;
+    double of_softmax = s->softmax ? share : s->classifier ? once : 0.0;
+    bool feature = s->criterion.criterion && !is_head(s);
+    if (s->ole && s->act[0].ranks_loss) ole = once;
+    numbers sums = {.softmax_loss = of_softmax > 0.0 ? of_softmax * result->softmax_loss : 0.0,
                     .ole_loss = ole > 0.0 && s->ole ? ole * result->ole_loss : 0.0,
                     .weighted_ole = ole > 0.0 ? ole * result->loss : 0.0,
-                    .correct = (double)result->correct,
+                    .feature_loss = feature && once > 0.0 ? result->feature_loss : 0.0,
+                    .correct = (double)result->correct * (is_head(s) ? once : 1.0),
                     .stop = s->wants_stop};
     ole_reduce_start(s->reduce, (double *)&sums, sizeof sums / sizeof(double));
     run_backward(s, s->plan[step->last]);
     ole_reduce_finish(s->reduce, step->last);
-    result->softmax_loss = s->softmax ? sums.softmax_loss : NAN;
+    result->softmax_loss = s->classifier ? sums.softmax_loss : NAN;
+    result->feature_loss = feature ? sums.feature_loss : NAN;
     result->ole_loss = s->ole ? sums.ole_loss : NAN;
     result->loss = sums.weighted_ole;
     result->correct = (int64_t)sums.correct;
@@ -259,7 +282,8 @@ static void run_backward_on_ranks(ole_stepper *s, const ole_step *step, ole_step
 }
 
 static bool is_good(const ole_stepper *s, const ole_step_result *result) {
-    return isfinite(result->loss) && (!s->softmax || isfinite(result->softmax_loss));
+    return isfinite(result->loss) && (!s->classifier || isfinite(result->softmax_loss)) &&
+           (!s->criterion.criterion || is_head(s) || isfinite(result->feature_loss));
 }
 
 /* Ends a stage that began at *mark. */
@@ -276,7 +300,7 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
     double mark = ole_clock(), waited = s->reduce ? s->reduce->seconds : 0.0;
     double share = ole_stepper_share(s, step->last);
     ole_plan *plan = s->plan[step->last]; /* NULL: this rank has no rows of the batch */
-    *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN};
+    *result = (ole_step_result){.softmax_loss = NAN, .ole_loss = NAN, .feature_loss = NAN};
     if (plan) ole_plan_forward(plan, step->batch->images, true, (uint64_t)step->number);
     lap(result, OLE_STEP_FORWARD, &mark);
 
@@ -293,7 +317,14 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
         result->loss += s->act[i].weight * value;
         if (!isfinite(value)) break;
     }
-    if (s->ole) lap(result, OLE_STEP_OLE, &mark);
+    if (s->criterion.criterion) {
+        status = ole_criterion_step_run(&s->criterion, plan, step->batch, s->batch[step->last],
+                                        step->number, error);
+        if (status != OLE_OK) return status;
+        *(is_head(s) ? &result->softmax_loss : &result->feature_loss) = s->criterion.value;
+        if (is_head(s)) result->correct = s->criterion.correct;
+    }
+    if (s->ole || s->criterion.criterion) lap(result, OLE_STEP_OLE, &mark);
 
     if (s->reduce)
         run_backward_on_ranks(s, step, result);
@@ -301,13 +332,15 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
         run_backward(s, plan);
     lap(result, OLE_STEP_BACKWARD, &mark);
     if (!is_good(s, result))
-        return ole_stepper_fail(s, step, s->softmax && !isfinite(result->softmax_loss), error);
-    if (s->softmax) result->loss += result->softmax_loss;
+        return ole_stepper_fail(s, step, s->classifier && !isfinite(result->softmax_loss), error);
+    if (s->classifier) result->loss += result->softmax_loss;
+    if (isfinite(result->feature_loss)) result->loss += s->criterion.weight * result->feature_loss;
 
     ole_update update = s->update;
     update.lr = step->lr;
     update.step = step->number;
     ole_params_update(s->network->params, &update);
+    ole_criterion_step_updated(&s->criterion);
     status = ole_network_wait(s->network, error);
     lap(result, OLE_STEP_UPDATE, &mark);
     if (s->reduce) result->comm_seconds = s->reduce->seconds - waited;

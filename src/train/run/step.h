@@ -14,6 +14,7 @@
 #include "ole/train/data.h"
 #include "ole/train/train.h"
 #include "train/ranks/reduce.h"
+#include "train/run/criterion_step.h"
 
 /* OLÉ at one node. */
 typedef struct ole_act {
@@ -31,6 +32,8 @@ typedef struct ole_stepper {
     ole_loss_options loss; /* OLÉ's, but for device and threads */
 
     bool softmax, ole;
+    bool classifier; /* softmax or a loss in its place trains it */
+    ole_criterion_step criterion;
     double smoothing;  /* of the labels */
     bool global;       /* with ranks: OLÉ is that of the whole batch, not of each rank's rows */
     bool prepared;     /* to run steps one by one */
@@ -56,9 +59,10 @@ typedef enum ole_step_stage {
 
 /* The results of a step. */
 typedef struct ole_step_result {
-    double loss;         /* softmax + sum of weight * OLÉ: what is minimised, without L2 */
-    double softmax_loss; /* NaN for OLÉ alone */
+    double loss;         /* softmax + sum of weight * others: what is minimised, without L2 */
+    double softmax_loss; /* or that of the loss in its place; NaN without either */
     double ole_loss;     /* OLÉ/N summed over where it acts, without weights; NaN for softmax */
+    double feature_loss; /* of a criterion beside softmax or alone, without weight; NaN: none */
     int64_t correct;     /* rows that the classifier had right */
     double seconds[OLE_STEP_STAGES]; /* 0 for a loss that is not used */
     double comm_seconds;             /* waiting for other ranks */

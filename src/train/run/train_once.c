@@ -63,7 +63,7 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
     const ole_run *run = &l->run;
     if (!run->options.callback) return false;
     double steps = (double)sums->steps, images = (double)sums->images;
-    bool softmax = run->options.loss != OLE_LOSS_OLE;
+    bool softmax = run->options.loss & OLE_LOSS_CLASSIFIERS;
     int64_t later = run->options.epochs * (l->runs - l->number + 1) - run->state.epoch;
     double left = (double)later * (double)run->batches - (double)run->state.step; /* steps */
     ole_train_progress progress = {
@@ -86,7 +86,10 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
         .validation_error = NAN,
         .knn1_error = NAN,
         .comm_seconds = sums->comm_seconds,
+        .feature_loss = sums->feature_loss / steps,
     };
+    const ole_criterion *criterion = run->stepper->criterion.criterion;
+    if (!criterion || criterion->traits & OLE_CRITERION_HEAD) progress.feature_loss = NAN;
     if (epoch_done && l->measured) {
         progress.test_error = l->errors.test;
         progress.validation_error = l->errors.validation;
@@ -95,14 +98,23 @@ static bool tell(loop *l, const ole_sums *sums, int64_t epoch, bool epoch_done) 
     return run->options.callback(run->options.callback_context, &progress);
 }
 
-/* Warns if most classes of a batch have one sample: OLÉ learns little from those. */
+/* The loss that compares the samples of a batch with each other, if any. */
+static const char *comparing_loss(const ole_run *run) {
+    const ole_criterion *c = run->stepper->criterion.criterion;
+    if (run->options.loss & OLE_LOSS_OLE) return "OLE";
+    return c && !(c->traits & (OLE_CRITERION_HEAD | OLE_CRITERION_CENTERS)) ? c->title : NULL;
+}
+
+/* Warns if most classes of a batch have one sample: such a loss learns little from those. */
 static void warn_of_single_samples(const loop *l) {
     const ole_run *run = &l->run;
-    if (run->options.loss == OLE_LOSS_SOFTMAX || run->state.step >= run->batches) return;
+    const char *loss = comparing_loss(run);
+    if (!loss || run->state.step >= run->batches) return;
     int classes = ole_dataset_get_info(run->set)->classes, last = is_last(run, run->state.step);
     const int32_t *labels = ole_dataset_labels(run->set, OLE_SPLIT_TRAIN);
     int64_t size = ole_loader_batch_size(run->loader), present = 0, single = 0;
-    bool local = run->stepper->reduce && !run->stepper->global; /* rank 0's rows come first */
+    bool local = run->stepper->reduce && run->stepper->ole && !run->stepper->global;
+    /* Rank 0's rows come first. */
     int64_t count = local ? run->stepper->rows[last] : run->stepper->batch[last];
     int64_t *of_class = calloc((size_t)classes, sizeof *of_class);
     int64_t *list = malloc((size_t)(size * run->batches) * sizeof *list);
@@ -120,8 +132,8 @@ static void warn_of_single_samples(const loop *l) {
     if (2 * single <= present) return;
     ole_run_say(&run->options,
                 "warning: %lld of the %lld classes in a batch of %lld have one sample, from which "
-                "OLE learns little; --sampler balanced:CxK draws K samples of C classes each",
-                (long long)single, (long long)present, (long long)count);
+                "%s learns little; --sampler balanced:CxK draws K samples of C classes each",
+                (long long)single, (long long)present, (long long)count, loss);
 }
 
 /* ---- An epoch ----------------------------------------------------------------------------- */
@@ -151,6 +163,7 @@ static ole_status run_steps(loop *l, ole_error *error) {
         state->sums.loss += result.loss;
         state->sums.softmax_loss += result.softmax_loss;
         state->sums.ole_loss += result.ole_loss;
+        if (isfinite(result.feature_loss)) state->sums.feature_loss += result.feature_loss;
         state->sums.seconds += ole_clock() - start;
         state->sums.ole_seconds += result.seconds[OLE_STEP_OLE];
         state->sums.comm_seconds += result.comm_seconds;
@@ -179,7 +192,7 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                                                     .workers = run->options.workers},
                                          .recorded = run->recorded,
                                          .set = run->set,
-                                         .classifier = run->options.loss != OLE_LOSS_OLE,
+                                         .classifier = run->options.loss & OLE_LOSS_CLASSIFIERS,
                                          .knn = knn,
                                          .validates = selects_best(run),
                                          .best = run->state.best_epoch > 0 ? run->state.best_error
@@ -196,7 +209,7 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
     int64_t epoch = run->state.epoch + 1;
     bool last = epoch == o->epochs;
     l->measured = last || epoch % o->eval_every == 0;
-    ole_status status = l->measured ? measure(l, last || o->loss == OLE_LOSS_OLE, error)
+    ole_status status = l->measured ? measure(l, last || !(o->loss & OLE_LOSS_CLASSIFIERS), error)
                                     : ole_card_set_threshold(&run->card, NULL, error);
     if (status != OLE_OK) return status;
     if (!selects_best(run)) return OLE_OK;
@@ -264,7 +277,7 @@ static bool is_save_due(const loop *l) {
 
 static ole_status finish_epoch(loop *l, ole_error *error) {
     ole_run *run = &l->run;
-    bool softmax = run->options.loss != OLE_LOSS_OLE;
+    bool softmax = run->options.loss & OLE_LOSS_CLASSIFIERS;
     ole_sums sums = run->state.sums;
     l->lr = ole_schedule_rate(&run->schedule, run->state.epoch, run->batches - 1);
     ole_status status = check_ranks(l, error);
@@ -307,7 +320,7 @@ static ole_status fail_recorded(loop *l, const takeover *from, const ole_step_su
     int64_t step = from->step + now->bad_step - from->updates - 1;
     ole_status status = ole_loader_get(run->loader, run->state.epoch, step, &batch, error);
     if (status != OLE_OK) return status;
-    bool softmax = run->options.loss != OLE_LOSS_OLE && !isfinite(now->softmax_loss);
+    bool softmax = (run->options.loss & OLE_LOSS_CLASSIFIERS) && !isfinite(now->softmax_loss);
     const ole_step bad = {.batch = &batch, .last = is_last(run, step), .number = now->bad_step};
     status = ole_stepper_fail(run->stepper, &bad, softmax, error);
     if (!error || now->bad_row < 0) return status;
@@ -432,7 +445,7 @@ static ole_status finish_run(loop *l, ole_train_summary *summary, ole_error *err
     const ole_errors best = best_errors(l);
     summary->test_error = best.test;
     summary->validation_error = best.validation;
-    summary->knn1_error = o->loss == OLE_LOSS_OLE ? best.knn1 : l->errors.knn1;
+    summary->knn1_error = !(o->loss & OLE_LOSS_CLASSIFIERS) ? best.knn1 : l->errors.knn1;
     summary->last_test_error = l->errors.test;
     summary->last_validation_error = l->errors.validation;
     if (selects_best(run)) {

@@ -13,6 +13,10 @@
 
 #include <math.h>
 
+#define LOSSES                                                                                     \
+    "softmax, ole, center, contrastive, triplet, l-softmax, a-softmax, cosface, arcface, supcon, " \
+    "mcr2, opl, ssole, logit-norm with '+' between"
+
 static ole_recipe *parse(const char *text, ole_train_options *options) {
     ole_recipe *recipe;
     ole_error error;
@@ -76,7 +80,7 @@ static void test_mistakes(void **state) {
          "r.yaml, line 1: delta_rel '-1': expected auto or a number of at least 0"},
         {"lambda: 1/0\n", "r.yaml, line 1: lambda '1/0': expected a number of at least 0"},
         {"opt: sdg\n", "r.yaml, line 1: opt 'sdg': expected one of sgd, adam, adamw"},
-        {"loss: both\n", "r.yaml, line 1: loss 'both': expected one of softmax, ole, softmax+ole"},
+        {"loss: both\n", "r.yaml, line 1: loss 'both': expected some of " LOSSES},
         {"nesterov: maybe\n", "r.yaml, line 1: nesterov 'maybe': expected true or false"},
         {"seed: -1\n", "r.yaml, line 1: seed '-1': expected a whole number of at least 0"},
         {"val_split: 100%\n",
@@ -330,7 +334,7 @@ static void test_checks(void **state) {
     check_fails(&o, "lambda 'nan': expected a number of at least 0");
     o.lambda = 1;
     o.loss = 0;
-    check_fails(&o, "loss '0': expected one of softmax, ole, softmax+ole");
+    check_fails(&o, "loss '0': expected some of " LOSSES);
     o.loss = OLE_LOSS_OLE;
     o.augment = "flop";
     check_fails(&o,

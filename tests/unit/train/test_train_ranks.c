@@ -43,7 +43,7 @@ typedef struct trace {
     const steps_case *of;
     const ole_dataset *set;
     const struct trace *guide; /* each step starts from this run's state; NULL: from its own */
-    double softmax[STEPS], ole[STEPS];
+    double softmax[STEPS], ole[STEPS]; /* ole: or that of a criterion */
     int64_t correct[STEPS];
     float *states; /* [STEPS + 1, initially length]:, and after each step */
     int64_t part[PARTS], length;
@@ -140,7 +140,7 @@ static ole_status run_steps(trace *t, const ole_network *network, ole_stepper *s
         if (status != OLE_OK || !keep) continue;
         read_state(network, t, i + 1);
         t->softmax[i] = result.softmax_loss;
-        t->ole[i] = result.ole_loss;
+        t->ole[i] = isnan(result.ole_loss) ? result.feature_loss : result.ole_loss;
         t->correct[i] = result.correct;
     }
     return status;
@@ -310,6 +310,27 @@ static void test_ref64(void **state) {
     (void)state;
     const limits softmax = {.loss = 1e-10, .worst_loss = 1e-10}, ole = {1e-7, 1e-7, 0.0, 0.0};
     compare_all(&ole_backend_ref64, &softmax, &ole);
+}
+
+/* The criteria, which every rank evaluates for the whole batch; given the features as floats. */
+static void test_criteria(void **state) {
+    (void)state;
+    static const int losses[] = {OLE_LOSS_SOFTMAX | OLE_LOSS_CENTER, OLE_LOSS_SUPCON,
+                                 OLE_LOSS_ARCFACE | OLE_LOSS_OLE, OLE_LOSS_SOFTMAX | OLE_LOSS_SSOLE,
+                                 OLE_LOSS_LOGIT_NORM};
+    const limits most = {1e-7, 1e-7, 0.0, 0.0};
+    ole_dataset *set = open_digits();
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        const steps_case c = {.backend = &ole_backend_ref64,
+                              .net = nets[0],
+                              .loss = (ole_loss_kind)losses[i],
+                              .batch = 26,
+                              .last = 3,
+                              .lr = 0.001};
+        compare(&c, set, &most);
+        if (SANITIZED) break;
+    }
+    ole_dataset_close(set);
 }
 
 /*
@@ -506,11 +527,12 @@ static void test_overlap(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 #ifdef OLE_HAVE_ONEDNN
-        cmocka_unit_test(test_cpu),         cmocka_unit_test(test_cpu_bf16),
+        cmocka_unit_test(test_cpu),      cmocka_unit_test(test_cpu_bf16),
 #endif
-        cmocka_unit_test(test_ref64),       cmocka_unit_test(test_ref),
-        cmocka_unit_test(test_repeats),     cmocka_unit_test(test_local),
-        cmocka_unit_test(test_local_value), cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_ref64),    cmocka_unit_test(test_ref),
+        cmocka_unit_test(test_criteria), cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_local),    cmocka_unit_test(test_local_value),
+        cmocka_unit_test(test_overlap),
     };
     if (ole_cpu_capped()) cmocka_set_test_filter("test_cpu*"); /* the others know no levels */
     return cmocka_run_group_tests(tests, NULL, NULL);
