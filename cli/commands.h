@@ -26,6 +26,7 @@ enum {
              ROW(train, "Training", RANKS | LONG_WORK)                                             \
              ROW(tune, "Training", RANKS | LONG_WORK)                                              \
              ROW(sweep, "Training", RANKS | LONG_WORK)                                             \
+             ROW(compare, "Training", RANKS | LONG_WORK)                                           \
              ROW(reproduce, "Training", RANKS | LONG_WORK)                                         \
              ROW(report, "Training", 0)                                                            \
              ROW(eval, "Models", LONG_WORK)                                                        \

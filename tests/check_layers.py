@@ -45,6 +45,7 @@ SHARED = {
     "report/run_view.h",
     "report/text_table.h",
     "study/by_kind.h",
+    "study/losses.h",
     "study/measures.h",
     "train/options/option_table.h",
     "train/options/recipe.h",

@@ -40,7 +40,8 @@ static double images_of(const ole_train_options *o, const ole_dataset_info *info
     double test = o->skip_test ? 0.0 : (double)info->count[OLE_SPLIT_TEST];
     double looks = ceil(left / (double)(o->eval_every > 0 ? o->eval_every : 1));
     held = sweep ? o->val_split * all : o->val_split > 0.0 ? held : 0.0;
-    double neighbours = o->loss == OLE_LOSS_OLE ? looks : 1.0; /* 1-NN has the training set too */
+    double neighbours =
+        !(o->loss & OLE_LOSS_CLASSIFIERS) ? looks : 1.0; /* 1-NN has the training set too */
     return left * (all - held) + (looks * (test + held) + neighbours * (all - held)) / 3.0;
 }
 

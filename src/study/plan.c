@@ -11,8 +11,35 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_VALUES = 1000, MOST_RUNS = 1000000, FOLDER_ROOM = 160 };
+
+/* ---- What is tuned ------------------------------------------------------------------------ */
+
+static const char in_options[] = "loss_options:";
+
+static bool is_in_options(const ole_study *study) {
+    return strncmp(study->vary, in_options, sizeof in_options - 1) == 0;
+}
+
+/* "margin=0.3" after what loss_options has; a later value counts. */
+static void write_varied(ole_study *study, int64_t point) {
+    char number[OLE_OPTION_VALUE];
+    const char *given = study->train.loss_options;
+    if (!study->vary || !is_in_options(study)) return;
+    snprintf(study->texts[point], sizeof *study->texts, "%s%s%s=%s", given, *given ? "," : "",
+             study->vary + sizeof in_options - 1,
+             ole_option_number(study->result.points[point].lambda, number));
+}
+
+static void set_varied(const ole_study *study, int64_t point, ole_train_options *o) {
+    const ole_option *row = ole_option_find(ole_train_table, study->vary, strlen(study->vary));
+    if (is_in_options(study))
+        o->loss_options = study->texts[point];
+    else if (row && (row->kind == OLE_NUMBER || row->kind == OLE_SHARE))
+        memcpy((char *)o + row->offset, &study->result.points[point].lambda, sizeof(double));
+}
 
 /* ---- Grids -------------------------------------------------------------------------------- */
 
@@ -44,14 +71,34 @@ ole_status ole_values_set(ole_values *list, const double *values, int64_t count,
     return OLE_OK;
 }
 
+/* Whether the option that is tuned instead of λ exists and takes every value. */
+static ole_status check_varied(const ole_study *study, ole_error *error) {
+    const ole_study_run run = {.point = 0};
+    ole_study one = *study;
+    char text[sizeof *study->texts];
+    ole_study_point point = {0};
+    one.result.points = &point;
+    one.texts = &text;
+    for (int64_t i = 0; i < study->lambdas.count; i++) {
+        ole_train_options o, checked;
+        point.lambda = study->lambdas.items[i];
+        write_varied(&one, 0);
+        o = ole_study_run_options(&one, &run);
+        ole_status status = ole_train_options_check(&o, &checked, error);
+        if (status != OLE_OK) return status;
+    }
+    return OLE_OK;
+}
+
 /* Mistakes that no single value shows. */
 static ole_status check_grid(const ole_study *study, ole_error *error) {
     const ole_values *lambdas = &study->lambdas;
     double first = lambdas->items[0], last = lambdas->items[lambdas->count - 1];
-    if (study->train.loss == OLE_LOSS_SOFTMAX)
+    if (study->vary) return check_varied(study, error);
+    if (!(study->train.loss & OLE_LOSS_OLE))
         return ole_fail(
             error, OLE_ERROR_ARGUMENT,
-            "loss softmax has no lambda; omit it: 0 among the lambdas is softmax alone");
+            "this loss has no lambda; add +ole to it: 0 among the lambdas leaves OLE out");
     if (study->train.loss == OLE_LOSS_OLE && first == 0.0 && study->kind != OLE_STUDY_COMPARE)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "lambdas: with loss ole, 0 leaves nothing to learn from; use others");
@@ -70,8 +117,11 @@ static char *folder_of(const ole_study *study, const ole_study_point *point, uin
     ole_option_number(point->lambda, lambda);
     if (study->kind == OLE_STUDY_SWEEP)
         snprintf(samples, sizeof samples, "samples-%" PRId64 "/", point->samples);
-    snprintf(folder, FOLDER_ROOM, "%s%slambda-%s/seed-%" PRIu64, samples,
-             point->part == OLE_STUDY_RETRAIN ? "retrain-" : "", lambda, seed);
+    const char *name = !study->vary           ? "lambda"
+                       : is_in_options(study) ? study->vary + sizeof in_options - 1
+                                              : study->vary;
+    snprintf(folder, FOLDER_ROOM, "%s%s%s-%s/seed-%" PRIu64, samples,
+             point->part == OLE_STUDY_RETRAIN ? "retrain-" : "", name, lambda, seed);
     return folder;
 }
 
@@ -81,6 +131,7 @@ static ole_status add_point(ole_study *study, ole_study_part part, double lambda
     int64_t number = r->point_count;
     ole_study_point *point = &r->points[number];
     *point = (ole_study_point){.part = part, .lambda = lambda, .samples = samples};
+    write_varied(study, number);
     for (int64_t k = 0; k < r->seeds; k++) {
         ole_study_run *run = &r->runs[r->run_count];
         *run = (ole_study_run){.point = number,
@@ -110,7 +161,8 @@ static ole_status make_room(ole_study *study, ole_error *error) {
     r->points = calloc((size_t)points, sizeof *r->points);
     r->runs = calloc((size_t)r->total, sizeof *r->runs);
     study->shares = calloc((size_t)r->total, sizeof *study->shares);
-    if (r->points && r->runs && study->shares) return OLE_OK;
+    study->texts = calloc((size_t)points, sizeof *study->texts);
+    if (r->points && r->runs && study->shares && study->texts) return OLE_OK;
     return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for %" PRId64 " runs", r->total);
 }
 
@@ -139,13 +191,22 @@ ole_status ole_study_plan_retraining(ole_study *study, ole_error *error) {
 
 /* ---- A run -------------------------------------------------------------------------------- */
 
+/* λ = 0 beside OLÉ alone is softmax. */
+static ole_loss_kind without_ole(ole_loss_kind loss) {
+    return loss == OLE_LOSS_OLE ? OLE_LOSS_SOFTMAX : (ole_loss_kind)(loss - OLE_LOSS_OLE);
+}
+
 ole_train_options ole_study_run_options(const ole_study *study, const ole_study_run *run) {
     const ole_study_point *point = &study->result.points[run->point];
     ole_train_options o = study->train;
     o.seed = run->seed;
     o.seeds = 1;
-    o.lambda = point->lambda;
-    if (point->lambda == 0.0) o.loss = OLE_LOSS_SOFTMAX;
+    if (study->vary) {
+        set_varied(study, run->point, &o);
+    } else {
+        o.lambda = point->lambda;
+        if (point->lambda == 0.0) o.loss = without_ole(o.loss);
+    }
     o.samples_per_class = point->samples;
     o.skip_test = study->kind == OLE_STUDY_TUNE && point->part == OLE_STUDY_GRID;
     if (point->part == OLE_STUDY_RETRAIN) {

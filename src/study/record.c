@@ -44,6 +44,7 @@ static char *record_text(const ole_study *study, const char *config) {
     put_values(&w, &study->lambdas);
     put_values(&w, &study->samples);
     ole_json_bool(&w, "baseline", study->baseline);
+    if (study->vary) ole_json_string(&w, "vary", study->vary);
     if (*study->weights) ole_json_string(&w, "weights", study->weights);
     if (study->data_name) ole_json_string(&w, "data", study->data_name);
     ole_json_string(&w, "config", config);
@@ -203,6 +204,11 @@ static ole_status use_record(ole_study *study, const char *path, const json_t *r
             ole_quote_string(study->train.out).text, ole_quote_string(command_of(kind)).text,
             command_of(ole_study_kind_name(study->kind)));
     }
+    const char *vary = json_string_value(json_object_get(record, "vary"));
+    char change[CHANGE];
+    put_change("vary", vary ? vary : "lambda", study->vary ? study->vary : "lambda", change);
+    if (strcmp(vary ? vary : "", study->vary ? study->vary : "") != 0)
+        return fail_changed(study, change, error);
     ole_status status =
         compare_name(study, json_string_value(json_object_get(record, "data")), error);
     const char *sum = json_string_value(json_object_get(record, "weights"));

@@ -35,7 +35,7 @@ ole_error_text ole_study_error_text(ole_study_error e, const char *unit) {
 
 /* The error a study is judged by: of the classifier, or of 1-NN if there is none. */
 static bool is_alone(const ole_study *study) {
-    return study->train.loss == OLE_LOSS_OLE;
+    return !(study->train.loss & OLE_LOSS_CLASSIFIERS);
 }
 
 static ole_study_error judged_error(const ole_study *study, const ole_study_point *point) {
@@ -76,10 +76,15 @@ static void free_curve(curve *c) {
     free(c->numbers);
 }
 
-/* λ is 0 or, for a line that is not of one λ, NaN. */
-static void name_line(bool alone, double lambda, char name[CELL]) {
+/* λ is 0 or, for a line that is not of one λ, NaN. `vary`: it is another option's value; or NULL.
+ */
+static void name_line(const char *vary, bool alone, double lambda, char name[CELL]) {
     const char *both = alone ? "OLÉ" : "softmax + OLÉ";
-    if (lambda == 0.0)
+    if (vary && isfinite(lambda))
+        snprintf(name, CELL, "%s %g", vary, lambda);
+    else if (vary)
+        snprintf(name, CELL, "%s", vary);
+    else if (lambda == 0.0)
         snprintf(name, CELL, "softmax");
     else if (isfinite(lambda))
         snprintf(name, CELL, "%s, λ = %g", both, lambda);
@@ -87,7 +92,7 @@ static void name_line(bool alone, double lambda, char name[CELL]) {
         snprintf(name, CELL, "%s", both);
 }
 
-static ole_series *add_line(curve *c, bool alone, double lambda) {
+static ole_series *add_line(curve *c, const char *vary, bool alone, double lambda) {
     double *numbers = c->numbers + 3 * c->points * c->count;
     ole_series *line = &c->series[c->count];
     *line = (ole_series){.name = c->names[c->count],
@@ -95,7 +100,7 @@ static ole_series *add_line(curve *c, bool alone, double lambda) {
                          .y = numbers + c->points,
                          .spread = numbers + 2 * c->points,
                          .band = true};
-    name_line(alone, lambda, c->names[c->count++]);
+    name_line(vary, alone, lambda, c->names[c->count++]);
     return line;
 }
 
@@ -123,16 +128,16 @@ static ole_figure figure_of(curve *c, const char *x_label, const char *y_label) 
 static bool trace_tuning(const ole_study *study, curve *c) {
     const ole_study_result *r = &study->result;
     const ole_values *lambdas = &study->lambdas;
-    const ole_study_point *softmax = ole_study_find(r, OLE_STUDY_GRID, 0.0);
+    const ole_study_point *softmax = study->vary ? NULL : ole_study_find(r, OLE_STUDY_GRID, 0.0);
     if (!make_curve(c, 2, lambdas->count)) return false;
-    add_line(c, is_alone(study), NAN);
+    add_line(c, study->vary, is_alone(study), NAN);
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part == OLE_STUDY_GRID && point->lambda > 0.0)
             add_value(c, point->lambda, point->validation);
     }
     if (!softmax || softmax->finished == 0) return true;
-    add_line(c, false, 0.0)->dotted = true;
+    add_line(c, NULL, false, 0.0)->dotted = true;
     double first = lambdas->items[1], last = lambdas->items[lambdas->count - 1]; /* 0 is item 0 */
     double wider = first == last ? 1.5 : 1.0; /* beside a single λ there is room for a line */
     add_value(c, first / wider, softmax->validation);
@@ -144,7 +149,7 @@ static bool trace_sweep(const ole_study *study, curve *c) {
     const ole_values *lambdas = &study->lambdas, *samples = &study->samples;
     if (!make_curve(c, lambdas->count, samples->count)) return false;
     for (int64_t l = 0; l < lambdas->count; l++) {
-        add_line(c, is_alone(study), lambdas->items[l]);
+        add_line(c, NULL, is_alone(study), lambdas->items[l]);
         for (int64_t s = 0; s < samples->count; s++) {
             const ole_study_point *point = &study->result.points[s * lambdas->count + l];
             add_value(c, (double)point->samples, accuracy_of(study, point));
@@ -183,7 +188,7 @@ static bool trace_epochs(const ole_study_result *r, const ole_train_options *tra
                 ole_run_path(folder, train->out, r->runs[i].folder, NULL) == OLE_OK)
                 good = add_epochs(sums, train->epochs, folder, number);
         }
-        add_line(c, train->loss == OLE_LOSS_OLE, r->points[p].lambda);
+        add_line(c, NULL, !(train->loss & OLE_LOSS_CLASSIFIERS), r->points[p].lambda);
         for (int64_t e = 0; e < train->epochs; e++)
             add_value(c, (double)e + 1.0,
                       (ole_study_error){ole_spread_mean(&sums[e]), ole_spread_deviation(&sums[e])});
@@ -240,7 +245,7 @@ static ole_status draw(const ole_study *study, title_text title, curve *c, ole_f
     *c = (curve){0};
     if (!look->trace(study, c))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
-    *figure = figure_of(c, look->x_label, look->y_label);
+    *figure = figure_of(c, study->vary ? study->vary : look->x_label, look->y_label);
     snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(study->train.net).text,
              ole_quote_string(ole_page_data_name(study->train.data)).text);
     if (strlen(title) <= LONGEST_TITLE) figure->title = title;
@@ -264,7 +269,7 @@ static void add_tuned(ole_page *page, const ole_study *study) {
     snprintf(value, sizeof value, "%g", picked->lambda);
     snprintf(note, sizeof note, "validation error %s",
              ole_study_error_text(picked->validation, " %").text);
-    ole_page_headline(page, "λ", value, note);
+    ole_page_headline(page, study->vary ? study->vary : "λ", value, note);
     if (!tested || tested->finished == 0) return;
     bool compared = alone && alone != tested && alone->finished > 0;
     const ole_study_error error = judged_error(study, tested),
@@ -284,7 +289,7 @@ static void add_sides(ole_page *page, const ole_study *study) {
          p < &study->result.points[first + count]; p++) {
         char name[CELL], note[CELL];
         if (p->finished == 0) continue;
-        name_line(is_alone(study), p->lambda, name);
+        name_line(NULL, is_alone(study), p->lambda, name);
         snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", p->samples);
         ole_study_error error = sweep ? accuracy_of(study, p) : judged_error(study, p);
         ole_page_headline(page, name, ole_study_error_text(error, " %").text,
@@ -311,7 +316,7 @@ static void add_table(ole_page *page, const ole_study *study) {
     if (nearest) names[table.columns++] = "1-NN error";
     for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
         char name[CELL], diverged[40] = "";
-        name_line(is_alone(study), p->lambda, name);
+        name_line(study->vary, is_alone(study), p->lambda, name);
         ole_text_table_add(&table, "%s", name);
         if (tuned)
             ole_text_table_add(&table, "%s",

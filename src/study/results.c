@@ -143,6 +143,7 @@ static bool print_json(const ole_study *study, FILE *file) {
                  J("net", study->train.net), J("epochs", study->train.epochs), J("seeds", r->seeds),
                  J("val_split", study->train.val_split), J("runs", r->total), J("ended", r->ended),
                  J("complete", (bool)(r->ended == r->total)));
+    if (study->vary) ole_json_string(&w, "vary", study->vary);
     if (study->kind == OLE_STUDY_TUNE) put_choice(&w, r);
     ole_json_open(&w, "points", '[');
     for (int64_t p = 0; p < r->point_count; p++)

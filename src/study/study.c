@@ -78,6 +78,7 @@ static ole_status check_options(ole_study *study, const ole_study_options *o, ol
     study->train.model = NULL;
     study->train.ranks = NULL;
     study->baseline = o->baseline;
+    study->vary = study->kind == OLE_STUDY_TUNE ? o->vary : NULL;
     if (study->kind == OLE_STUDY_TUNE && study->train.val_split == 0.0)
         study->train.val_split = 0.1;
     return choose_open(study, error);
@@ -204,6 +205,7 @@ static void close_study(ole_study *study) {
     free(study->lambdas.items);
     free(study->samples.items);
     free(study->shares);
+    free(study->texts);
 }
 
 ole_status ole_study_conduct(ole_study_kind kind, const ole_study_options *options,

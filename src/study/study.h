@@ -43,6 +43,8 @@ typedef struct ole_study {
     bool baseline;
     ole_study_result result;
     ole_run_share *shares; /* [room for runs] */
+    const char *vary;      /* the option that is tuned instead of λ; or NULL */
+    char (*texts)[160];    /* [room for points] its text, of "loss_options:NAME" */
     ole_said said;
     double started;                      /* when this process had done its first step; 0 before */
     bool planned;                        /* to look at: it need not have begun */

@@ -222,6 +222,7 @@ Training:
   train       train a network with softmax, OLE or both
   tune        choose lambda on a validation set, retrain, test once
   sweep       compare softmax and OLE with fewer samples per class
+  compare     compare losses on equal budgets
   reproduce   run the paper's table rows and figures
   report      write the page of a run, of several, or of a fitted model
 

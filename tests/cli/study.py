@@ -65,8 +65,8 @@ def check_usage(ole, work):
     wrong(f"tune {net}--lambdas 0,1/4,0.25", "lambdas: 0.25 is given twice")
     wrong(f"tune {net}--lambdas 0",
           "lambdas: a choice needs at least two, such as 0,0.25")
-    wrong(f"tune {net}--loss softmax", "loss softmax has no lambda; omit it: 0 among the "
-          "lambdas is softmax alone")
+    wrong(f"tune {net}--loss softmax", "this loss has no lambda; add +ole to it: 0 among the "
+          "lambdas leaves OLE out")
     wrong(f"tune {net}--loss ole --lambdas 0,1",
           "lambdas: with loss ole, 0 leaves nothing to learn from; use others")
     wrong(f"sweep {net}--samples 0,5", "samples 0: expected numbers from 1 to 1000000000")

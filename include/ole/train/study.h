@@ -141,6 +141,10 @@ typedef struct ole_study_options {
      * the folder; data_name is its name for the data, which may be at another path (train.data)
      * when the study resumes. */
     const char *recipe, *data_name;
+    /* Of ole_tune(): the training option whose values `lambdas` are, such as "weight_decay" or
+     * "loss_options:margin"; points have them as `lambda`, and no value stands for softmax alone.
+     * NULL (default): λ. */
+    const char *vary;
 } ole_study_options;
 
 OLE_API void ole_study_options_init_sized(ole_study_options *options, size_t struct_size);
