@@ -31,9 +31,34 @@ typedef struct mat_file {
     int64_t room; /* the most bytes it can hold unpacked */
 } mat_file;
 
-/* Whether `left` packed bytes from here on are a whole zlib stream. */
-static bool is_stream_whole(gzFile file, int64_t left) {
+enum { TAG = 8, MATRIX = 14, PACKED = 15, START = 256 };
+
+static uint32_t word_of(const unsigned char *b, bool little) {
+    uint32_t word = 0;
+    for (int i = 0; i < 4; i++)
+        word = word << 8 | b[little ? 3 - i : i];
+    return word;
+}
+
+/* Whether flags, dimensions and name of a matrix lie inside it: matio allocates what their lengths
+ * say. `start` has its first `got` bytes, behind the tag, of `size`. */
+static bool has_parts(const unsigned char *start, size_t got, int64_t size, bool little) {
+    int64_t at = 0;
+    for (int part = 0; part < 3; part++) {
+        if (at + TAG > (int64_t)got) return false;
+        uint32_t type = word_of(start + at, little), length = word_of(start + at + 4, little);
+        bool is_short = type >> 16 != 0; /* up to four bytes lie in the tag itself */
+        at += TAG + (is_short ? 0 : ((int64_t)length + 7) / 8 * 8);
+        if (at > size) return false;
+    }
+    return true;
+}
+
+/* Whether `left` packed bytes from here on are a whole zlib stream, and a matrix in it sound. */
+static bool is_stream_whole(gzFile file, int64_t left, bool little) {
     enum { ROOM = 1 << 15 };
+    unsigned char start[TAG + START];
+    size_t got = 0;
     unsigned char in[ROOM], out[ROOM];
     z_stream z = {0};
     if (inflateInit(&z) != Z_OK) return false;
@@ -49,16 +74,14 @@ static bool is_stream_whole(gzFile file, int64_t left) {
         z.next_out = out;
         z.avail_out = ROOM;
         code = inflate(&z, Z_NO_FLUSH);
+        size_t made = ROOM - z.avail_out, more = sizeof start - got;
+        memcpy(start + got, out, made < more ? made : more);
+        got += made < more ? made : more;
     }
     inflateEnd(&z);
-    return code == Z_STREAM_END;
-}
-
-static uint32_t word_of(const unsigned char *b, bool little) {
-    uint32_t word = 0;
-    for (int i = 0; i < 4; i++)
-        word = word << 8 | b[little ? 3 - i : i];
-    return word;
+    if (code != Z_STREAM_END || got < TAG) return false;
+    return word_of(start, little) != MATRIX ||
+           has_parts(start + TAG, got - TAG, word_of(start + 4, little), little);
 }
 
 enum { HEADER = 128, ORDER = 126 };
@@ -73,15 +96,19 @@ static bool has_header(gzFile file, unsigned char head[HEADER]) {
 /* matio reads truncated or damaged data as zeros, so this first walks through the file: behind the
  * header elements with a type and a length, all of them complete. */
 static bool is_whole(gzFile file, const unsigned char head[HEADER], int64_t size) {
-    enum { TAG = 8, PACKED = 15 };
-    unsigned char t[TAG] = {0};
+    unsigned char t[TAG] = {0}, start[START];
     bool little = head[ORDER] == 'I', good = true;
     bool five = head[ORDER - 1 - !little] == 1; /* 7.3 is HDF5, with its checks */
     for (int64_t at = HEADER; five && good && at < size;) {
         good = gzseek(file, at, SEEK_SET) == at && gzread(file, t, TAG) == TAG;
         uint32_t type = word_of(t, little), length = word_of(t + 4, little);
         at += TAG + (int64_t)length;
-        good = good && at <= size && (type != PACKED || is_stream_whole(file, length));
+        good = good && at <= size && (type != PACKED || is_stream_whole(file, length, little));
+        if (good && type == MATRIX) {
+            unsigned wanted = length < START ? length : START;
+            good = gzread(file, start, wanted) == (int)wanted &&
+                   has_parts(start, wanted, length, little);
+        }
     }
     return good;
 }
