@@ -248,7 +248,7 @@ static double lowest_accuracy(const ole_series *series, int count) {
     double lowest = 90.0;
     for (int i = 0; i < count; i++)
         for (int64_t k = 0; k < series[i].count; k++)
-            if (series[i].x[k] >= 0.05) lowest = fmin(lowest, series[i].y[k]);
+            if (series[i].x[k] >= 5.0) lowest = fmin(lowest, series[i].y[k]);
     return 10.0 * floor(lowest / 10.0);
 }
 
@@ -260,14 +260,16 @@ static void draw_curves(figure_output *p, const novelty_report *r) {
         const ole_novelty_score *s = &r->result->score[chosen[i]];
         series[i] = thin_curve(ole_score_name(s->score), s->roc.points, s->roc.fpr, s->accuracy_at,
                                x[i], y[i]);
+        for (int64_t k = 0; k < series[i].count; k++)
+            x[i][k] *= 100.0;
     }
     ole_figure figure;
     ole_figure_init(&figure);
     figure.title = "Accuracy on the known against novel samples accepted";
-    figure.x_label = "share of novel samples accepted";
+    figure.x_label = "novel samples accepted, %";
     figure.y_label = "known samples accepted and right, %";
     figure.x_min = 0.0;
-    figure.x_max = 1.0;
+    figure.x_max = 100.0;
     figure.y_min = lowest_accuracy(series, count);
     figure.y_max = 100.0;
     figure.series = series;
@@ -295,8 +297,7 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
         share_bars("novel", n->novel_count, s->novel, low, high, BARS, edges, bars[1])};
     char title[128], name[64], caption[256], accepted[64] = "";
     bool novel = n->novel_count > 0;
-    snprintf(title, sizeof title, "%s: %s", novel ? "Known and novel" : "Known",
-             ole_score_title(s->score));
+    snprintf(title, sizeof title, "%s: %s", ole_score_name(s->score), ole_score_title(s->score));
     snprintf(name, sizeof name, "scores-%s", ole_score_name(s->score));
     if (novel) snprintf(accepted, sizeof accepted, " and %.1f %% of the novel", s->accepted);
     snprintf(caption, sizeof caption, "%.1f %% of the known%s samples reach the threshold %.4g.%s",
@@ -318,15 +319,15 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
 static void draw_reliability(figure_output *p, const ole_novelty *n) {
     static const double diagonal[2] = {0.0, 1.0};
     const ole_series series[3] = {
-        {.name = "before",
+        {.name = "before scaling",
          .count = OLE_CALIBRATION_BINS,
          .x = n->before.score,
          .y = n->before.accuracy},
-        {.name = "after",
+        {.name = "after scaling",
          .count = OLE_CALIBRATION_BINS,
          .x = n->after.score,
          .y = n->after.accuracy},
-        {.name = "calibrated", .count = 2, .x = diagonal, .y = diagonal, .dotted = true}};
+        {.name = "perfect", .count = 2, .x = diagonal, .y = diagonal, .dotted = true}};
     char caption[256];
     snprintf(caption, sizeof caption,
              "Accuracy against the mean score in %d bins of the score. Expected calibration error "
@@ -348,13 +349,13 @@ static void draw_reliability(figure_output *p, const ole_novelty *n) {
 static void add_table(ole_page *page, const novelty_report *r) {
     const ole_novelty *n = r->result;
     static const char *const names[] = {"score",       "threshold",      "known kept",
-                                        "kept, right", "novel accepted", "AUROC",
+                                        "known right", "novel accepted", "AUROC",
                                         "AUPR, known", "AUPR, novel",    "FPR at 95 % TPR"};
     bool novel = n->novel_count > 0;
     ole_text_table table = {.columns = novel ? sizeof names / sizeof *names : 4, .names = names};
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
-        ole_text_table_add(&table, "%s%s", ole_score_title(s->score),
+        ole_text_table_add(&table, "%s%s", ole_score_name(s->score),
                            s->score == r->score ? " (used)" : "");
         ole_text_table_add(&table, "%.4g", s->threshold);
         ole_text_table_add(&table, "%.1f %%", s->kept);
@@ -367,9 +368,13 @@ static void add_table(ole_page *page, const novelty_report *r) {
         ole_text_table_add(&table, "%.1f %%", 100.0 * s->roc.fpr95);
     }
     ole_text_table_add_to_page(&table, page,
-                               novel ? "The scores side by side."
-                                     : "The scores side by side. --novel tests them on other "
-                                       "samples.");
+                               novel
+                                   ? "At each score's threshold: known samples kept, known "
+                                     "samples kept and classified right, novel samples accepted. "
+                                     "The section Scores says what each score measures."
+                                   : "At each score's threshold: known samples kept, and kept and "
+                                     "classified right. The section Scores says what each score "
+                                     "measures; --novel tests them on other samples.");
 }
 
 int novelty_draw(const novelty_report *r, const figure_options *options) {

@@ -13,16 +13,18 @@
 #include <stdio.h>
 
 void ole_page_add_choice(ole_page *page, const ole_novelty_choice *c) {
-    static const char *const names[] = {"score",   "mean",    "group 1", "group 2",
-                                        "group 3", "group 4", "group 5"};
-    ole_text_table table = {.columns = 2 + c->groups, .names = names};
+    const char *names[] = {"score",   "mean",    "group 1", "group 2",
+                           "group 3", "group 4", "group 5", "what it measures"};
+    names[2 + c->groups] = "what it measures";
+    ole_text_table table = {.columns = 3 + c->groups, .names = names};
     for (int s = 0; s < OLE_SCORES; s++) {
         ole_score score = (ole_score)(s + 1);
-        ole_text_table_add(&table, "%s%s", ole_score_title(score),
+        ole_text_table_add(&table, "%s%s", ole_score_name(score),
                            score == c->score ? " (chosen)" : "");
         ole_text_table_add(&table, "%.4f", c->mean[s]);
         for (int g = 0; g < c->groups; g++)
             ole_text_table_add(&table, "%.4f", c->auroc[s][g]);
+        ole_text_table_add(&table, "%s", ole_score_title(score));
     }
     ole_page_section(page, "Which score to use");
     ole_text_table_add_to_page(
@@ -71,7 +73,7 @@ void ole_page_add_model(ole_page *page, const ole_model *model) {
         ole_text_table_row(&table, "classifier|none: compare its features");
     }
     ole_page_section(page, "The model");
-    ole_text_table_add_to_page(&table, page, "What the file says.");
+    ole_text_table_add_to_page(&table, page, "As stored in the model's file.");
     ole_novelty_choice choice;
     const char *text = ole_model_choice(model);
     if (text && ole_choice_read(&choice, text)) ole_page_add_choice(page, &choice);

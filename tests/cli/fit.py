@@ -120,8 +120,8 @@ def check_report(ole, work):
                "samples by 'ole fit'" in facts["unknown"])
     table = cells(work / "m.html", "Which score to use")
     wanted = [[f"{s['mean']:.4f}", *(f"{g:.4f}" for g in s["groups"])] for s in choice["auroc"].values()]
-    check_that(f"the choice: {table}", table[0] == ["score", "mean", *(f"group {g}" for g in range(1, 6))] and
-               [row[1:] for row in table[1:]] == wanted and sum("(chosen)" in row[0] for row in table) == 1)
+    check_that(f"the choice: {table}", table[0] == ["score", "mean", *(f"group {g}" for g in range(1, 6)),
+               "what it measures"] and [row[1:-1] for row in table[1:]] == wanted and sum("(chosen)" in row[0] for row in table) == 1)
     whole = read_json(ole, *"report m.safetensors --data npy:T.npy,T.txt --json --no-tsne --out whole.html".split())
     check_that(f"two files are shown whole: {whole}", whole["runs"][0]["error"] == judged["error"] and
                whole["runs"][0]["test_error"] is None)

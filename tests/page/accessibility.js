@@ -47,6 +47,17 @@
         expect(all("thead th", table).length === all("tbody tr:first-child > *", table).length, "headings and cells differ", table);
     }
 
+    // ---- Figures -------------------------------------------------------------------------------
+
+    for (const drawing of all("svg.figure").filter(visible)) {
+        const frame = drawing.getBoundingClientRect();
+        for (const text of all("text", drawing)) {
+            const box = text.getBoundingClientRect();
+            expect(box.left >= frame.left - 1 && box.right <= frame.right + 1 && box.top >= frame.top - 1
+                && box.bottom <= frame.bottom + 1, "a text runs off its figure", text);
+        }
+    }
+
     // ---- The keyboard --------------------------------------------------------------------------
 
     for (const element of all("[tabindex]")) expect(element.tabIndex <= 0, "the order of tabs is forced", element);
