@@ -130,16 +130,21 @@ static void print_epoch(view *v, const ole_train_progress *p) {
     error_text("test", p->test_error, part[TEST]);
     error_text("1-NN", p->knn1_error, part[NEAREST]);
     snprintf(part[SPEED], sizeof part[SPEED], "%.0f samples/s", p->images_per_second);
-    size_t length = 0, width = (size_t)progress_width(&v->line);
+    static const char label[] = "error: "; /* before the first of the errors */
+    size_t length = strlen(label), width = (size_t)progress_width(&v->line);
     for (int i = 0; i < PARTS; i++)
         length += strlen(part[i]);
     for (size_t i = 0; i < sizeof least / sizeof *least && length > width; i++) {
         length -= strlen(part[least[i]]);
         part[least[i]][0] = '\0';
     }
-    char line[PARTS * sizeof part[0]] = "", *end = line;
-    for (int i = 0; i < PARTS; i++)
-        end = stpcpy(end, part[i]);
+    char line[PARTS * sizeof part[0] + sizeof label] = "", *end = line;
+    bool labelled = false;
+    for (int i = 0; i < PARTS; i++) {
+        bool first = !labelled && i >= TRAIN && i <= NEAREST && part[i][0];
+        end = stpcpy(stpcpy(end, first ? label : ""), part[i]);
+        labelled |= first;
+    }
     while (end > line && end[-1] == ' ')
         *--end = '\0';
     progress_clear(&v->line);

@@ -235,7 +235,7 @@ Models:
 
 Embeddings:
   fit         learn a classifier and a threshold for unknown
-  apply       write the features that a fitted model makes of embeddings
+  apply       map embeddings with a fitted model
   score       compute the OLE loss and gradient of features and labels
   analyze     measure how well features separate classes, and draw a page
   verify      tell same from different: ROC, AUC, 10-fold accuracy of pairs
@@ -564,6 +564,7 @@ def check_demo(ole, work):
     few = figures.get("few", [])
     check_that("the demo learns more from more", [row["samples_per_class"] for row in few] == [5, 10, 20] and all(
         few[0][way]["test_error"] > few[2][way]["test_error"] > digits[way]["test_error"] for way in ("softmax", "ole")))
+    check_that("the text fits 80 columns", all(len(line) <= 80 for line in first.stdout.splitlines()))
     check_that("few images in the text and on the page", "\n10 images per class" in first.stdout and
                ">Few images per class</h2>" in (work / "demo/report.html").read_text() and
                (work / "demo/few.svg").read_text().startswith("<svg"))

@@ -140,6 +140,7 @@ def check_output(ole, work):
                 "report             ", "what next          ", "                   "])
     check_that("one line per epoch", [line.split("  ")[0] for line in done.stderr.splitlines()] ==
                ["epoch 1/2", "epoch 2/2"])
+    check_that("errors are called so", all(len(re.findall("  error: train ", line)) == 1 for line in done.stderr.splitlines()))
     check_that("the files", sorted(p.name for p in (work / "runs/a").iterdir()) ==
                ["best.safetensors", "config.yaml", "last.safetensors", "metrics.jsonl",
                 "previous.safetensors", "report.html"])
@@ -410,8 +411,8 @@ def check_models(ole, work):
     check(ole, "features m digits", code=2,
           err="ole features: --out is missing: F.npy L.npy; see 'ole features --help'\n")
     check(ole, "features m digits --split validation --out F.npy L.npy", code=1,
-          err="ole features: digits: this split has no samples; --split names another, --val-split "
-          "makes this one\n")
+          err="ole features: digits: this split has no samples; choose another with --split, or make it "
+          "with --val-split\n")
     check(ole, "features m digits --out F.npy", code=2,
           err="ole features: --out needs two values: F.npy L.npy\n")
     check(ole, "eval m digits --split validation", code=1,

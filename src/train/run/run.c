@@ -107,6 +107,10 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
                     "warning: no validation set: every class of %s has too few samples for "
                     "val_split %g",
                     o->data, o->val_split);
+    if (o->test_share > 0.0 && !o->skip_test && info->count[OLE_SPLIT_TEST] == 0)
+        ole_run_say(o,
+                    "warning: no test set: every class of %s has too few samples for test_share %g",
+                    o->data, o->test_share);
     describe_calibration(run);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
     run->card.classifier = o->loss & OLE_LOSS_CLASSIFIERS;
@@ -473,11 +477,11 @@ static void warn_of_options(const ole_run *run, int64_t batch) {
         ole_run_say(o, "warning: freeze %s: every weight is frozen, so nothing is learned",
                     o->freeze);
     if (s->warmup >= s->epochs)
-        ole_run_say(o, "warning: a warm-up of %g in %g epochs: the learning rate never reaches lr",
-                    s->warmup, s->epochs);
+        ole_run_say(o, "warning: a warm-up of %g in %g epoch%s: the learning rate never reaches lr",
+                    s->warmup, s->epochs, s->epochs == 1.0 ? "" : "s");
     if (s->milestones > 0 && s->milestone[0] >= s->epochs)
-        ole_run_say(o, "warning: milestones %s: the learning rate does not drop within %g epochs",
-                    o->milestones, s->epochs);
+        ole_run_say(o, "warning: milestones %s: the learning rate does not drop within %g epoch%s",
+                    o->milestones, s->epochs, s->epochs == 1.0 ? "" : "s");
 }
 
 /* An error on one rank is an error on all; only open_recorded() may fail on one alone. */

@@ -326,9 +326,9 @@ static void test_warnings(void **state) {
     o.val_split = 0.1;
     train(&o);
     assert_non_null(strstr(w.messages, "warning: batch norm needs more than one sample per batch"));
-    assert_non_null(strstr(w.messages, "warning: a warm-up of 2 in 1 epochs"));
+    assert_non_null(strstr(w.messages, "warning: a warm-up of 2 in 1 epoch:"));
     assert_non_null(strstr(
-        w.messages, "warning: milestones 4: the learning rate does not drop within 1 epochs"));
+        w.messages, "warning: milestones 4: the learning rate does not drop within 1 epoch\n"));
     o.sampler = "balanced:11x2";
     assert_fails(&o, OLE_ERROR_ARGUMENT, "sampler balanced:11x2: digits has only 10 classes");
     o.sampler = "";
