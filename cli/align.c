@@ -141,7 +141,7 @@ static int explain(const arguments *args, const embedding *a, const embedding *b
     if (a->dim > b->dim)
         return fail_command("align",
                             "%s has %" PRId64 " dimensions, %s only %" PRId64
-                            ": a map into fewer keeps no angles; exchange the files",
+                            ": a map into fewer keeps no angles; swap the files",
                             args->a, a->dim, args->b, b->dim);
     if (error->status == OLE_ERROR_DATA && strncmp(error->message + 1, ": ", 2) == 0)
         return fail_command("align", "%s: %s", error->message[0] == 'a' ? args->a : args->b,

@@ -106,13 +106,13 @@ static const struct {
     size_t offset;
 } summary[] = {
     {"mean", "mean", offsetof(ole_angle_summary, mean)},
-    {"min", "least", offsetof(ole_angle_summary, minimum)},
+    {"min", "lowest", offsetof(ole_angle_summary, minimum)},
     {"q05", "5 %", offsetof(ole_angle_summary, q05)},
     {"q25", "25 %", offsetof(ole_angle_summary, q25)},
     {"median", "median", offsetof(ole_angle_summary, median)},
     {"q75", "75 %", offsetof(ole_angle_summary, q75)},
     {"q95", "95 %", offsetof(ole_angle_summary, q95)},
-    {"max", "most", offsetof(ole_angle_summary, maximum)},
+    {"max", "highest", offsetof(ole_angle_summary, maximum)},
 };
 enum { SUMMARY = sizeof summary / sizeof *summary };
 
@@ -274,7 +274,7 @@ static void add_collapse(ole_page *page, const ole_analysis *a) {
         ole_text_table_row(&table, "%s|%.4g|%s", collapses[i].title, collapse_value(a, i),
                            collapses[i].note);
     ole_text_table_add_to_page(
-        &table, page, "Collapsed features are at 0: each at its class mean, the means a simplex.");
+        &table, page, "0: collapsed, each feature at its class mean and the means a simplex.");
 }
 
 static void add_retrieval(ole_page *page, const ole_retrieval *r) {
@@ -284,8 +284,9 @@ static void add_retrieval(ole_page *page, const ole_retrieval *r) {
     ole_text_table_row(&table, "R-precision|%.2f", r->r_precision);
     for (int i = 0; i < OLE_RECALLS; i++)
         ole_text_table_row(&table, "recall@%d|%.2f", r->k[i], r->recall[i]);
-    ole_text_table_add_to_page(&table, page,
-                               "Each row seeks others of its class by cosine; R is their number.");
+    ole_text_table_add_to_page(
+        &table, page,
+        "Each row queries for the others of its class, by cosine; R is their number.");
 }
 
 /* ---- All of it as JSON ------------------------------------------------------------------- */
@@ -413,7 +414,7 @@ static void add_errors(ole_page *page, const ole_analysis *a) {
 }
 
 static void add_angle_table(ole_page *page, const ole_analysis *a) {
-    const char *names[2 + SUMMARY] = {"pairs", "number"};
+    const char *names[2 + SUMMARY] = {"pairs", "count"};
     ole_text_table table = {.columns = 2 + SUMMARY, .names = names};
     for (int i = 0; i < SUMMARY; i++)
         names[2 + i] = summary[i].title;

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char apply_summary[] = "write the features that a fitted model makes of embeddings";
+const char apply_summary[] = "map embeddings with a fitted model";
 
 enum { CHUNK = 16384 }; /* rows between two looks at Ctrl-C */
 
@@ -76,8 +76,7 @@ static ole_status map_rows(ole_model *model, const embedding *e, float *to, int6
 static int apply(const arguments *a, ole_model *model, const embedding *e) {
     const ole_model_info *info = ole_model_get_info(model);
     if (info->height != 1 || info->width != 1)
-        return fail_command("apply", "%s: takes images; 'ole features' gives their features",
-                            a->model);
+        return fail_command("apply", "%s: takes images, not vectors; use 'ole features'", a->model);
     if (info->channels != e->dim)
         return fail_command("apply", "%s: rows have %" PRId64 " dimensions, but the model takes %d",
                             a->features, e->dim, info->channels);

@@ -138,9 +138,9 @@ static int take_data(table *t, model_and_data *s) {
     const ole_dataset_info *info = ole_dataset_get_info(s->set);
     t->rows = info->count[s->split];
     if (t->rows == 0)
-        return fail_command("features", "%s: this split has no samples; --split names another%s",
-                            s->data,
-                            s->split == OLE_SPLIT_VALIDATION ? ", --val-split makes this one" : "");
+        return fail_command(
+            "features", "%s: this split has no samples; choose another with --split%s", s->data,
+            s->split == OLE_SPLIT_VALIDATION ? ", or make it with --val-split" : "");
     t->of = ole_dataset_labels(s->set, (ole_split)s->split);
     t->class_names = info->class_names;
     t->classes = info->classes;

@@ -59,7 +59,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"balanced", OLE_SWITCH, &a->balanced,
          .help = "weigh rows so that each class counts the same"},
         {"epochs", OLE_WHOLE, &o->epochs, "N",
-         .help = "most passes over the rows, for transform steps; 0: 200 for linear, 30 or more "
+         .help = "at most so many passes over the rows (transform: steps); 0: 200 for linear, 30 "
+                 "or more "
                  "for mlp, chosen on a held-out fifth for transform",
          .max = 1000000},
         {"batch-size", OLE_WHOLE, &o->batch_size, "N", .help = "rows per step of mlp; 0: up to 256",

@@ -30,7 +30,7 @@ static void print_result(const ole_study_result *r) {
         if (point->part != OLE_STUDY_RETRAIN) continue;
         printf("%-18s %s", taken ? "test error" : "softmax alone",
                point->finished ? ole_study_error_text(point->test, " %").text : "-");
-        printf("   (1-NN %s; %" PRId64 " run%s, all training data)\n",
+        printf("   (1-NN %s; %" PRId64 " run%s on all data)\n",
                point->finished ? ole_study_error_text(point->knn1, " %").text : "-",
                point->finished, point->finished == 1 ? "" : "s");
     }

@@ -62,7 +62,7 @@ static void put_default(const ole_option *o, char *out, size_t size) {
     out[0] = '\0';
     if (!text || !*text || strstr(o->help, "default") || !ole_option_check(o, NULL, "", why))
         return;
-    if (o->kind == OLE_SHARE)
+    if (o->kind == OLE_SHARE && strchr(o->value, '%'))
         snprintf(out, size, " (default %g%%)", 100.0 * *(const double *)o->to);
     else if (o->kind != OLE_SWITCH)
         snprintf(out, size, " (default %s)", text);

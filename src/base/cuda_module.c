@@ -8,9 +8,9 @@ static ole_module module = {
     .file = "libole_cuda.so",
     .variable = "OLE_CUDA_MODULE",
     .first = "ole_cuda_device",
-    .absent =
-        "this build is without CUDA; build where nvcc is (Python: pip install 'ole[cuda]'), or "
-        "use --device cpu",
+    .absent = "this build has no CUDA; build it where nvcc is installed (Python: pip install "
+              "'ole[cuda]'), or "
+              "use --device cpu",
     .unusable = "install the CUDA libraries it names, or use --device cpu",
     .mutex = PTHREAD_MUTEX_INITIALIZER,
 };

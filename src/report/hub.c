@@ -275,7 +275,7 @@ static ole_status refuse_files(const char *folder, ole_error *error) {
         if (status != OLE_OK) return status;
         if (lstat(path, &about) == 0)
             return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "%s: there already; remove it, or choose another folder",
+                            "%s: already exists; remove it, or choose another folder",
                             ole_quote_string(path).text);
     }
     return OLE_OK;

@@ -467,8 +467,9 @@ static void write_titles(const ole_report *r, char title[200], char subtitle[400
         const ole_history *history = &r->views[0].history;
         if (!history->ended) snprintf(of, sizeof of, " of %lld", (long long)o->epochs);
         snprintf(epochs, sizeof epochs, "%lld%.50s", (long long)history->count, of);
-        used = snprintf(subtitle, 400, "%.100s · %s · %.70s epochs · %.70s", o->net ? o->net : "",
-                        loss_text(&r->views[0], loss), epochs, r->views[0].folder);
+        used = snprintf(subtitle, 400, "%.100s · %s · %.70s epoch%s · %.70s", o->net ? o->net : "",
+                        loss_text(&r->views[0], loss), epochs, strcmp(epochs, "1") == 0 ? "" : "s",
+                        r->views[0].folder);
         if (r->count > 1)
             snprintf(subtitle + used, 400 - (size_t)used, " … %.70s",
                      r->views[r->count - 1].folder);

@@ -340,9 +340,9 @@ static ole_status write_page(const ole_study *study, const ole_figure *figure, o
     char path[OLE_RUN_PATH], runs[CELL];
     snprintf(title, sizeof title, "%s on %s", look->title,
              ole_quote_string(ole_page_data_name(study->train.data)).text);
-    snprintf(subtitle, sizeof subtitle, "%s · %" PRId64 " epochs · %" PRId64 " seed%s",
-             ole_quote_string(study->train.net).text, study->train.epochs, r->seeds,
-             r->seeds == 1 ? "" : "s");
+    snprintf(subtitle, sizeof subtitle, "%s · %" PRId64 " epoch%s · %" PRId64 " seed%s",
+             ole_quote_string(study->train.net).text, study->train.epochs,
+             study->train.epochs == 1 ? "" : "s", r->seeds, r->seeds == 1 ? "" : "s");
     ole_page *page;
     ole_status status = ole_run_output(path, study->train.out, "report.html", error);
     if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);

@@ -196,7 +196,7 @@ Hub.beside["config.json"] = json.dumps({"architecture": "cnn5", "pretrained_cfg"
     "mean": [0.25], "std": [0.5], "input_size": [1, 8, 8]}}).encode()
 Hub.beside["README.md"] = b"---\ntags:\n- image\nlicense: apache-2.0\n---\nlicense: other\n"
 r = run(*TUNE, "hf:me/digits", "--net", "C8-MP-FC32", "--out", "stated")
-check("licence", "hf:me/digits: licence apache-2.0, says its model card" in r.stderr, r.stderr)
+check("licence", "hf:me/digits: licence apache-2.0, from its model card" in r.stderr, r.stderr)
 check("normalisation", "normalize: 0.25/0.5, from the config.json of the weights" in r.stderr and
       "normalize: 0.25/0.5" in (folder / "stated/config.yaml").read_text(), r.stderr)
 r = run(*TUNE, "hf:me/digits", "--net", "C8-MP-FC32", "--normalize", "half", "--out", "half")
@@ -374,7 +374,7 @@ check("the ONNX file", (folder / "same.onnx").read_bytes() == (folder / "hub/fir
 Hub.content = (folder / "hub/first digits!/model.safetensors").read_bytes()
 check("from a folder to the hub and back", evaluate() == right)
 Hub.content = before
-fails("README.md|model.safetensors: there already; remove it, or choose another folder", "export", "run", "--hub", "hub/first digits!")
+fails("README.md|model.safetensors: already exists; remove it, or choose another folder", "export", "run", "--hub", "hub/first digits!")
 
 # A checkpoint leaves its optimizer and its paths here; so do the paths of a folder of photos, whose names mean nothing.
 for name in ("a|b", "<c>", "d\"e"):

@@ -119,7 +119,7 @@ class Collapse:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Each row seeks the others of its class by cosine: %, means over the queries."""
+    """Each row queries for the others of its class, by cosine: %, means over the queries."""
 
     queries: int
     map_at_r: float

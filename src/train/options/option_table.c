@@ -124,7 +124,7 @@ const ole_option ole_train_table[] = {
      .flags = OLE_START},
     {ROW(calibration, SHARE), .value = "10%", .flags = OLE_LATER, .idle_with = "unknown=false",
      .help = "share held out to set the threshold for 'unknown', where every class has 20 samples "
-             "(default 0; of folder: and npy: without --val-split 10%)"},
+             "(default 10% of folder: and npy: data without --val-split, else 0)"},
     {ROW(unknown, SWITCH), .initial = "true", .flags = OLE_EXECUTION | OLE_LATER,
      .help = "store in the model the threshold below which predictions are 'unknown'"},
     {ROW(test_share, SHARE), .value = "20%", .initial = "20%",

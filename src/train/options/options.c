@@ -235,7 +235,7 @@ ole_status ole_train_expect(ole_train_options *o, ole_pretrained *p, ole_error *
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: %s", p->config, p->mistake);
     const ole_quoted weights = ole_quote_string(o->init_from);
     if (p->licence[0])
-        ole_run_say(o, "%s: licence %s, says its model card", weights.text, p->licence);
+        ole_run_say(o, "%s: licence %s, from its model card", weights.text, p->licence);
     else if (p->has_card)
         ole_run_say(o, "%s: its model card states no licence", weights.text);
     if (p->normalize[0] && strcmp(o->normalize, "auto") == 0) {
