@@ -128,7 +128,7 @@ static int draw(const arguments *a, const ole_verification *v) {
     const ole_series roc = thin_curve("ROC", v->roc.points, v->roc.fpr, v->roc.tpr, x, y);
     ole_figure figure;
     ole_figure_init(&figure);
-    figure.title = "Verification";
+    figure.title = "ROC curve";
     figure.x_label = "different pairs accepted";
     figure.y_label = "same pairs accepted";
     figure.x_min = figure.y_min = 0.0;

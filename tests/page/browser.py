@@ -409,6 +409,16 @@ def check_comparison(browser):
           str(notes))
 
 
+def check_words(browser):
+    """A narrow column breaks its cells between words, not in one."""
+    broken = browser.evaluate("""[...document.querySelectorAll(".table td.words")].filter((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return !/[ -]/.test(cell.textContent) && range.getClientRects().length > 1;
+    }).map((cell) => cell.textContent)""")
+    check("no word is broken in the table of runs", not broken, str(broken))
+
+
 def check_photos(browser):
     """Images of a folder: mistakes large, with their files; files in the map's tooltip."""
     mistakes = browser.evaluate("""[...document.querySelectorAll(".strip li")].map((item) => [
@@ -577,6 +587,8 @@ def make_photos(ole, work):
                    cwd=work, check=True, capture_output=True)
     subprocess.run([ole, "train", "digits", "--net", "C4-MP-FC8", "--samples-per-class", "12", "--epochs", "3",
                     "--seeds", "2", "--out", "seeds"], cwd=work, check=True, capture_output=True)
+    subprocess.run([ole, "report", "photos-run", "seeds/seed-0", "--no-tsne", "--out", "mixed.html"], cwd=work, check=True,
+                   capture_output=True)
 
 
 def make_novelty(ole, work):
@@ -642,6 +654,8 @@ def main():
             check_photos(browser)
             check_accessibility(browser, "photos")
             browser.screenshot(folder / "page-photos.png")
+            browser.open(work / "mixed.html")
+            check_words(browser)
             browser.open(work / "seeds" / "report.html")
             check_seeds(browser)
             browser.open(work / "novelty.html")
