@@ -126,6 +126,7 @@ def check_inside(ole, work):
     tuned = ole.run(shell='cd here && "$@" tune folder:. --net FC4 --resize 8 --epochs 1 --threads 1 --seeds 1 '
                     '--lambdas 0,1 --out tuned')
     check_that(f"tune: {tuned.stderr}", tuned.returncode == 0)
+    check_that("one epoch is no plural", "1 epoch · 1 seed<" in (work / "here/tuned/report.html").read_text())
     for model in ("ole-run", "runs/a", "both/seed-1"):
         done = ole.run(shell=f'cd here && "$@" eval {model} folder:. --json')
         check_that(f"eval {model}: {done.stderr}", done.returncode == 0 and not done.stderr and

@@ -41,6 +41,8 @@ def check_help(ole):
         check_that(f"ole {command} --help: options under headings", headings and headings[0] == options[0] - 1 and
                    len(options) <= 12 * len(headings))
         check_that(f"ole {command} --help: one empty line at most", "\n\n\n" not in text)
+    text = ole.run("train", "--help").stdout
+    check_that("a decay is no percentage", "adamw\n                               (default 0.9)" in text and "90%" not in text)
 
 
 def check_documents(ole):
