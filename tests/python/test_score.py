@@ -114,6 +114,18 @@ class Inputs(unittest.TestCase):
         large = ole.score(features, labels.astype(np.uint64) + np.uint64(2**63 - 3))
         self.assertEqual([one.label for one in large.per_class], [2**63 - 3, 2**63 - 2, 2**63 - 1])
 
+    def test_class_names(self):
+        features, labels = make(24, 12, 3)
+        want = ole.score(features, labels, gradient=True)
+        names = np.array(["owl", "bat", "cat"])[labels]
+        for given in (names, names.tolist(), names.astype(object)):
+            got = ole.score(features, given, gradient=True)
+            self.assertAlmostEqual(got.value, want.value, places=6)
+            np.testing.assert_allclose(got.gradient, want.gradient, atol=1e-6)
+            self.assertEqual([one.label for one in got.per_class], ["bat", "cat", "owl"])
+        with self.assertRaisesRegex(ole.InputError, "mix strings and numbers"):
+            ole.score(features, np.array(["owl", 1] * 12, object))
+
     def test_half(self):
         features, labels = make(24, 12, 3)
         half = features.astype(np.float16)

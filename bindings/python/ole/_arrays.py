@@ -114,7 +114,7 @@ def integers(y: "Array", name: str = "labels") -> "Array":
     import numpy
 
     if y.dtype.kind not in "iub":
-        raise native.InputError(f"{name} have type {y.dtype}; use integers")
+        raise native.InputError(f"{name} have type {y.dtype}; use integers or strings")
     if y.dtype not in (numpy.int32, numpy.int64) or not y.dtype.isnative:
         given, y = y, y.astype(numpy.int64)
         if given.dtype.kind == "u" and (y < 0).any():

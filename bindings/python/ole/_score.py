@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _library as native
-from ._arrays import integers, rows_of, thread_count
+from ._arrays import Name, integers, labels_of, rows_of, thread_count
 from ._plans import Kind, bucket, plans
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class ClassScore:
     """The numbers of one class."""
 
-    label: int
+    label: Name
+    """The integer or string that the rows have."""
     count: int
     """Number of rows."""
     rank: int
@@ -59,7 +60,7 @@ def score(
     reduction: str = "mean",
     threads: int = 1,
 ) -> Score:
-    """The OLÉ loss of ``features`` [N, D] with integer ``labels`` [N].
+    """The OLÉ loss of ``features`` [N, D] with ``labels`` [N], integers or strings.
 
     float32 and float64 features with contiguous rows are read in place; other types are converted
     (float16 to float32, integers to float64).  Rows with a label below 0 are ignored.
@@ -76,8 +77,12 @@ def score(
     """
     import numpy
 
-    x, y = rows_of(features), integers(numpy.asarray(labels))
+    x, y, names = rows_of(features), numpy.asarray(labels), None
     rows, dim = x.shape
+    if y.dtype.kind in "OUS":
+        y, names = labels_of(y, rows)
+    else:
+        y = integers(y)  # int32 stays as it is
     if y.shape != (rows,):
         raise native.InputError(f"labels have shape {y.shape}; {rows} rows of features need ({rows},)")
     if rows == 0 or dim == 0:
@@ -119,7 +124,8 @@ def score(
             classes=result.classes,
             rank=result.rank,
             per_class=tuple(
-                ClassScore(entry.label, entry.count, entry.rank, entry.norm) for entry in entries[: result.classes]
+                ClassScore(entry.label if names is None else names[entry.label], entry.count, entry.rank, entry.norm)
+                for entry in entries[: result.classes]
             ),
             gradient=found,
         )
