@@ -236,13 +236,20 @@ void ole_page_figure(ole_page *page, const ole_figure *figure, const char *capti
     free(svg);
 }
 
-/* Columns of numbers stand to the right, others to the left; "" and "–" (no number) are either. */
+/* Longer than "28.68 ± 0.67 %" and "26 h 12 min", shorter than "2 of 164 epochs, 20 samples". */
+enum { LONGEST_NUMBER = 24 };
+
+/*
+ * Columns of numbers stand to the right and on one line, others to the left; "" and "–" (no number)
+ * are either.
+ */
 static bool is_numeric(const char *const *cells, int64_t rows, int64_t columns, int64_t column) {
     for (int64_t r = 0; r < rows; r++) {
         const char *text = cells[r * columns + column];
         bool is_minus = text && strncmp(text, "−", strlen("−")) == 0;
-        if (text && !strchr("0123456789.+-", text[0]) && !is_minus && strcmp(text, "–") != 0)
-            return false;
+        if (!text || strcmp(text, "–") == 0) continue;
+        if (!strchr("0123456789.+-", text[0]) && !is_minus) return false;
+        if (strlen(text) > LONGEST_NUMBER) return false;
     }
     return true;
 }

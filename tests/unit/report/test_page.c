@@ -67,6 +67,9 @@ static void test_parts_and_escapes(void **state) {
     const char *const names[] = {"class", "error", "taken for"};
     const char *const cells[] = {"\"cat\"", "1 < 2", "dog", "dog", "–", "cat"};
     ole_page_table(page, "Errors", 2, 3, names, cells);
+    const char *const remarks[] = {"row", "differs"};
+    const char *const remark[] = {"first", "2 of 164 epochs, 20 samples per class"};
+    ole_page_table(page, "Remarks", 1, 2, remarks, remark);
     ole_page_section(page, "Second");
     char *text = written(page);
     assert_has(text, "<title>A &lt;title&gt;</title>");
@@ -79,6 +82,7 @@ static void test_parts_and_escapes(void **state) {
         text,
         "<th scope=\"row\">&quot;cat&quot;</th><td>1 &lt; 2</td><td class=\"words\">dog</td>");
     assert_has(text, "<th scope=\"row\">dog</th><td>–</td>"); /* where a number would be */
+    assert_has(text, "<td class=\"words\">2 of 164 epochs");  /* begins with one, but is a text */
     assert_null(strstr(text, "{{"));
     assert_int_equal(occurrences(text, "<section"), occurrences(text, "</section>"));
     assert_null(strstr(text, "src=\"http"));
