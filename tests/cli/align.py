@@ -48,7 +48,7 @@ def check_mistakes(ole, work):
     see = "see 'ole align --help'"
     wrong("a.npy", f"B.npy is missing: the same items in the same order, in the space to map to; {see}", 2)
     wrong("a.npy short.npy", "a.npy has 12 rows, short.npy 3: both must hold the same items in the same order")
-    wrong("wide.npy short.npy", "wide.npy has 3 dimensions, short.npy only 2: a map into fewer keeps no angles; exchange "
+    wrong("wide.npy short.npy", "wide.npy has 3 dimensions, short.npy only 2: a map into fewer keeps no angles; swap "
           "the files")
     wrong("short.npy nan.npy", "nan.npy: row 1 holds NaN or Inf")
     wrong("short.npy no.npy", "no.npy: cannot open: No such file or directory")
