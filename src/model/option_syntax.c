@@ -65,7 +65,7 @@ ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_er
                  {"erase:", &augment->erase, 1, false},
                  {"cutout:", &augment->cutout, 1024, true}};
     const size_t count = sizeof items / sizeof *items;
-    const char *at = text;
+    const char *at = strcmp(text, "none") == 0 ? "" : text;
     while (*at) {
         size_t i = 0;
         while (i < count && !take_word(&at, items[i].word))

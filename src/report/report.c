@@ -8,6 +8,7 @@
 #include "base/struct_size.h"
 #include "model/run_folder.h"
 #include "report/run_view.h"
+#include "train/options/options.h"
 #include "train/run/history.h"
 
 #include <inttypes.h>
@@ -100,7 +101,7 @@ static void fill_row(ole_report_row *row, const ole_run_view *run) {
     bool tested = run->lone ? run->split == OLE_SPLIT_TEST
                             : !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
     const ole_history *h = &run->history;
-    const ole_epoch *best = ole_history_best(h);
+    const ole_epoch *best = ole_train_keeps_best(&run->options) ? ole_history_best(h) : NULL;
     if (!best && !h->ended && h->count > 0) best = &h->epochs[h->count - 1]; /* the one known */
     double test = best ? best->test_error : h->test_error;
     double validation = best ? best->validation_error : h->validation_error;

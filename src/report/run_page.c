@@ -9,7 +9,7 @@
 #include "report/feature_page.h"
 #include "report/model_page.h"
 #include "report/text_table.h"
-#include "train/options/option_table.h"
+#include "train/options/options.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -156,7 +156,7 @@ static const char *error_name(const ole_run_view *run, const ole_report_row *row
  * only searched at the end. */
 static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
     char note[TEXT] = "";
-    bool chosen = run->options.val_split > 0.0;
+    bool chosen = ole_train_keeps_best(&run->options);
     if (run->lone && !row->tested && run->count > 0)
         snprintf(note, sizeof note, "of %lld samples; too low for those of the fit",
                  (long long)run->count);

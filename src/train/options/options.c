@@ -98,6 +98,11 @@ int ole_train_moments(const ole_train_options *options) {
     return strcmp(options->opt, "sgd") == 0 ? 1 : 2;
 }
 
+bool ole_train_keeps_best(const ole_train_options *o) {
+    if (strcmp(o->keep, "auto") == 0) return o->val_split > 0.0;
+    return strcmp(o->keep, "best") == 0;
+}
+
 /* ---- Checking ----------------------------------------------------------------------------- */
 
 /* Texts go into the run's files, which are UTF-8. */

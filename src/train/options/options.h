@@ -21,6 +21,9 @@ ole_status ole_train_options_read(ole_train_options *options, const ole_train_op
 ole_status ole_train_options_check(const ole_train_options *given, ole_train_options *out,
                                    ole_error *error);
 
+/* Whether samples that are held out choose the epoch whose model is kept; else it is the last. */
+bool ole_train_keeps_best(const ole_train_options *options);
+
 /* The error of data with one class. */
 ole_status ole_train_fail_single_class(const ole_train_options *options, ole_error *error);
 

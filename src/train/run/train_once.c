@@ -176,29 +176,29 @@ static ole_status run_steps(loop *l, ole_error *error) {
     return OLE_OK;
 }
 
-/* Whether the validation split chooses the epoch that is kept.  Samples held out for the threshold
- * alone do not. */
+/* Whether the samples held out choose the epoch that is kept.  Those for the threshold alone do so
+ * on request. */
 static bool selects_best(const ole_run *run) {
-    return run->options.val_split > 0.0 &&
+    return ole_train_keeps_best(&run->options) &&
            ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
 }
 
 static ole_status measure(loop *l, bool knn, ole_error *error) {
     ole_run *run = &l->run;
-    const ole_evaluation_request what = {.runner = {.inference = &run->inference,
-                                                    .card = &run->card,
-                                                    .ranks = run->options.ranks,
-                                                    .batch = run->stepper->batch[0],
-                                                    .workers = run->options.workers},
-                                         .recorded = run->recorded,
-                                         .set = run->set,
-                                         .classifier = run->options.loss & OLE_LOSS_CLASSIFIERS,
-                                         .knn = knn,
-                                         .validates = selects_best(run),
-                                         .best = run->state.best_epoch > 0 ? run->state.best_error
-                                                                           : INFINITY,
-                                         .outputs = l->keeps > 0 ? &l->outputs : NULL,
-                                         .card = run->options.unknown ? &run->card : NULL};
+    const ole_evaluation_request what = {
+        .runner = {.inference = &run->inference,
+                   .card = &run->card,
+                   .ranks = run->options.ranks,
+                   .batch = run->stepper->batch[0],
+                   .workers = run->options.workers},
+        .recorded = run->recorded,
+        .set = run->set,
+        .classifier = run->options.loss & OLE_LOSS_CLASSIFIERS,
+        .knn = knn,
+        .validates = run->options.val_split > 0.0 || selects_best(run),
+        .best = selects_best(run) && run->state.best_epoch > 0 ? run->state.best_error : INFINITY,
+        .outputs = l->keeps > 0 ? &l->outputs : NULL,
+        .card = run->options.unknown ? &run->card : NULL};
     return ole_errors_measure(&l->errors, &what, error);
 }
 
