@@ -7,7 +7,7 @@ set(ole_recipes
     cifar100+-preresnet110 cifar100+-vgg19
     cifar100-vgg19 facescrub500-vggface stl10-cnn5 stl10+-cnn5
     fig1 fig2-cifar10 fig2-faces fig3 fig3-vgg16 fig4 fig5
-    fig6 fig6-faces fig6-facescrub12 fig6-cifar10 fig7)
+    fig6 fig6-faces fig6-facescrub12 fig6-lfw fig6-cifar10 fig7)
 
 function(ole_recipes_finish header)
     set(recipe_texts "")

@@ -141,6 +141,8 @@ def write_data(work):
     write_faces(data / "facescrub30", numbers, ["novel1", "novel2"], 8)
     write_faces(data / "facescrub12", numbers, "baldwin bracco butler carell chenoweth drescher ferrera "
                 "gilpin hader harmon radcliffe vartan".split(), 14)
+    write_faces(data / "lfw62", numbers, [f"known{i}" for i in range(4)], 12)
+    write_faces(data / "lfw-others", numbers, ["novel1", "novel2"], 8)
     write_faces(data / "att_faces", numbers, [f"s{i}" for i in range(1, 41)], 10)
     write_caffemodel(data / "vggface" / "VGG_FACE.caffemodel", numbers)
 
@@ -409,11 +411,11 @@ def check_studies(ole, work):
 
 def check_novelty(ole, work):
     files = [small(ole, work, "fig6", "C4[nobn]-MP-FC8[nobn]"), small(ole, work, "fig6-faces"),
-             small(ole, work, "fig6-facescrub12"), small(ole, work, "fig6-cifar10")]
+             small(ole, work, "fig6-facescrub12"), small(ole, work, "fig6-lfw"), small(ole, work, "fig6-cifar10")]
     done = reproduce(ole, *files, "--epochs", "1", "--seeds", "2", "--out", "novel")
     check_that("Fig. 6", done.returncode == 0)
     check_means(work / "novel", done.stdout)
-    for name in ("fig6", "fig6-faces", "fig6-facescrub12", "fig6-cifar10"):
+    for name in ("fig6", "fig6-faces", "fig6-facescrub12", "fig6-lfw", "fig6-cifar10"):
         got = measures(results(work, "novel")[name])
         auroc = got["AUROC of known and novel"]["ours"]
         check_that(f"{name}: AUROC", all(0 <= auroc[side]["mean"] <= 100 and auroc[side]["runs"] == 2
@@ -421,7 +423,7 @@ def check_novelty(ole, work):
         check_that(f"{name}: figures", (work / f"novel/{name}/figures/novelty.svg").exists() and
                    (work / f"novel/{name}/figures/novel-scores.svg").exists())
         check_that(f"{name}: pairs", ("verification AUC, novel pairs" in got) ==
-                   (name in ("fig6-faces", "fig6-facescrub12")))
+                   (name in ("fig6-faces", "fig6-facescrub12", "fig6-lfw")))
     check_that("a part of the data, with some of its classes", results(work, "novel")["fig6-cifar10"]["changes"]
                == f"1 of 164 epochs{PARTS['cifar10']}")
     lines = (work / "novel/fig6/numbers.csv").read_text()
