@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 enum { PICTURE = 400 }; /* rows and columns of the picture of angles at most */
@@ -96,12 +97,22 @@ static ole_status add_all(ole_report *r, const char *const *folders, int count, 
 
 /* ---- Their numbers ------------------------------------------------------------------------ */
 
+/* The epoch whose model was kept; NULL: the last.  With keep best, ties go to the later one. */
+static const ole_epoch *kept_epoch(const ole_run_view *run) {
+    const ole_history *h = &run->history;
+    const ole_epoch *best = ole_train_keeps_best(&run->options) ? ole_history_best(h) : NULL;
+    if (!best || strcmp(run->options.keep, "best") != 0) return best;
+    for (const ole_epoch *e = best; e < h->epochs + h->count; e++)
+        if (e->validation_error == best->validation_error) best = e;
+    return best;
+}
+
 static void fill_row(ole_report_row *row, const ole_run_view *run) {
     const ole_analysis *a = run->measured ? &run->analysis : NULL;
     bool tested = run->lone ? run->split == OLE_SPLIT_TEST
                             : !run->options.skip_test && run->split != OLE_SPLIT_VALIDATION;
     const ole_history *h = &run->history;
-    const ole_epoch *best = ole_train_keeps_best(&run->options) ? ole_history_best(h) : NULL;
+    const ole_epoch *best = kept_epoch(run);
     if (!best && !h->ended && h->count > 0) best = &h->epochs[h->count - 1]; /* the one known */
     double test = best ? best->test_error : h->test_error;
     double validation = best ? best->validation_error : h->validation_error;

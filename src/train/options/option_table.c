@@ -127,7 +127,7 @@ const ole_option ole_train_table[] = {
              "(default 10% of folder: and npy: data without --val-split, else 0)"},
     {ROW(keep, WORD), .value = "auto|best|last", .initial = "auto", .flags = OLE_LATER,
      .help = "the model that is kept: of the epoch with the lowest error on the samples held out, "
-             "or of the last (default: best with --val-split and for folder:)"},
+             "or of the last (default auto: best with --val-split, else last)"},
     {ROW(unknown, SWITCH), .initial = "true", .flags = OLE_EXECUTION | OLE_LATER,
      .help = "store in the model the threshold below which predictions are 'unknown'"},
     {ROW(test_share, SHARE), .value = "20%", .initial = "20%",

@@ -24,6 +24,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A run under way. */
 typedef struct loop {
@@ -183,22 +184,30 @@ static bool selects_best(const ole_run *run) {
            ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] > 0;
 }
 
+/* What an epoch's validation error must be below to be kept.  With keep best, one that ties with an
+ * earlier epoch is kept: errors on few samples tie, and later epochs have the lower rate. */
+static double best_so_far(const ole_run *run) {
+    if (!selects_best(run) || run->state.best_epoch == 0) return INFINITY;
+    double best = run->state.best_error;
+    return strcmp(run->options.keep, "best") == 0 ? nextafter(best, INFINITY) : best;
+}
+
 static ole_status measure(loop *l, bool knn, ole_error *error) {
     ole_run *run = &l->run;
-    const ole_evaluation_request what = {
-        .runner = {.inference = &run->inference,
-                   .card = &run->card,
-                   .ranks = run->options.ranks,
-                   .batch = run->stepper->batch[0],
-                   .workers = run->options.workers},
-        .recorded = run->recorded,
-        .set = run->set,
-        .classifier = run->options.loss & OLE_LOSS_CLASSIFIERS,
-        .knn = knn,
-        .validates = run->options.val_split > 0.0 || selects_best(run),
-        .best = selects_best(run) && run->state.best_epoch > 0 ? run->state.best_error : INFINITY,
-        .outputs = l->keeps > 0 ? &l->outputs : NULL,
-        .card = run->options.unknown ? &run->card : NULL};
+    const ole_evaluation_request what = {.runner = {.inference = &run->inference,
+                                                    .card = &run->card,
+                                                    .ranks = run->options.ranks,
+                                                    .batch = run->stepper->batch[0],
+                                                    .workers = run->options.workers},
+                                         .recorded = run->recorded,
+                                         .set = run->set,
+                                         .classifier = run->options.loss & OLE_LOSS_CLASSIFIERS,
+                                         .knn = knn,
+                                         .validates =
+                                             run->options.val_split > 0.0 || selects_best(run),
+                                         .best = best_so_far(run),
+                                         .outputs = l->keeps > 0 ? &l->outputs : NULL,
+                                         .card = run->options.unknown ? &run->card : NULL};
     return ole_errors_measure(&l->errors, &what, error);
 }
 
@@ -213,7 +222,7 @@ static ole_status measure_epoch(loop *l, ole_error *error) {
                                     : ole_card_set_threshold(&run->card, NULL, error);
     if (status != OLE_OK) return status;
     if (!selects_best(run)) return OLE_OK;
-    bool better = run->state.best_epoch == 0 || l->errors.validation < run->state.best_error;
+    bool better = run->state.best_epoch == 0 || l->errors.validation < best_so_far(run);
     if (!l->measured || !better) return OLE_OK;
     run->state.best_epoch = epoch;
     run->state.best_error = l->errors.validation;
@@ -413,7 +422,8 @@ static ole_errors best_errors(const loop *l) {
     best = (ole_errors){.test = NAN, .validation = run->state.best_error, .knn1 = NAN};
     ole_history history;
     if (run->options.out && ole_history_read(&history, run->options.out, NULL) == OLE_OK) {
-        const ole_epoch *epoch = ole_history_best(&history);
+        int64_t at = run->state.best_epoch - 1;
+        const ole_epoch *epoch = at < history.count ? &history.epochs[at] : NULL;
         if (epoch) best.test = epoch->test_error, best.knn1 = epoch->knn1_error;
         ole_history_free(&history);
     }
