@@ -84,11 +84,13 @@ enum { PATH = 4096, REFRESH = 5, PAUSE = 2 }; /* bytes; seconds */
 
 typedef struct view {
     progress line;
-    bool quiet;          /* another process prints */
-    const char *folder;  /* to be printed when training has begun; NULL: the user chose it */
-    int64_t epoch, step; /* where it was stopped */
-    const char *out;     /* of the page; NULL: without one */
-    double page_due;     /* when the next page so far may be written, by ole_clock() */
+    bool quiet;               /* another process prints */
+    const train_setup *setup; /* whose settings are to be printed when training has begun; NULL: */
+                              /* they have been */
+    const char *folder;       /* likewise; NULL: the user chose it */
+    int64_t epoch, step;      /* where it was stopped */
+    const char *out;          /* of the page; NULL: without one */
+    double page_due;          /* when the next page so far may be written, by ole_clock() */
     bool has_page;
 } view;
 
@@ -191,6 +193,11 @@ static bool show(void *context, const ole_train_progress *p) {
     v->epoch = p->epoch_done ? p->epoch : p->epoch - 1;
     v->step = p->epoch_done ? 0 : p->step;
     if (v->quiet) return interrupted();
+    if (v->setup) {
+        progress_clear(&v->line);
+        train_setup_tell(v->setup, "train");
+        v->setup = NULL;
+    }
     if (v->folder) {
         progress_clear(&v->line);
         tell_command("train", "run folder: %s; --out sets another", v->folder);
@@ -446,7 +453,7 @@ static int conclude(const train_setup *s, const flags *f, const view *v,
 
 /* On multiple ranks, rank 0 prints; an error may be one rank's alone. */
 static int train(train_setup *s, const flags *f) {
-    view v = {.line = progress_start(), .folder = f->made};
+    view v = {.line = progress_start(), .setup = s, .folder = f->made};
     ole_ranks *ranks;
     if (!launch_join("train", s->options.out, &ranks)) return EXIT_FAILED;
     v.quiet = !launch_prints(ranks);

@@ -218,6 +218,7 @@ int study_run(const study_command *c, const study_flags *flags, int argc, char *
     int code;
     if (!parse(c, &a, argc, argv, &code)) return code;
     bool good = train_flags_read(&a.train, &setup);
+    if (good && ole_ranks_launched_rank() <= 0) train_setup_tell(&setup, c->name);
     ole_study_options options;
     ole_study_options_init(&options);
     good =

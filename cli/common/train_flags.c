@@ -110,6 +110,57 @@ static bool holds_out_some(const train_flags *f, const train_setup *s) {
            !is_given(f, "calibration") && !is_given(f, "val_split");
 }
 
+/*
+ * What suits a few hundred to a few thousand photos: chosen on sets that bench/photo_defaults.py
+ * names.  A flag replaces all that stands in its group.
+ */
+static const struct {
+    const char *name, *value;
+    int group;
+} of_photos[] = {
+    {"opt", "adamw", 0},         {"lr", "2e-3", 0},
+    {"weight_decay", "0.05", 0}, {"milestones", "cosine", 1},
+    {"warmup", "2", 1},          {"augment", "resized-crop:0.5,flip,jitter:0.2", 2},
+    {"sampler", "balanced", 3},
+};
+
+/* Flags that say what those of a group would. */
+static const struct {
+    const char *name;
+    int group;
+} instead_of[] = {{"momentum", 0}, {"nesterov", 0}, {"gamma", 1}, {"batch_size", 3}};
+
+static bool is_settled(const train_flags *f, int group) {
+    for (size_t i = 0; i < sizeof of_photos / sizeof *of_photos; i++)
+        if (of_photos[i].group == group && is_given(f, of_photos[i].name)) return true;
+    for (size_t i = 0; i < sizeof instead_of / sizeof *instead_of; i++)
+        if (instead_of[i].group == group && is_given(f, instead_of[i].name)) return true;
+    return false;
+}
+
+enum { SHORT = 10 }; /* epochs that need no warm-up */
+
+/* Settings for a folder of photos, unless flags, a recipe or a resumed folder have theirs. */
+static void suit_photos(const train_flags *f, train_setup *s) {
+    char why[OLE_OPTION_WHY], flag[OLE_OPTION_FLAG];
+    bool brief = s->options.epochs > 0 && s->options.epochs <= SHORT;
+    for (size_t i = 0; i < sizeof of_photos / sizeof *of_photos; i++) {
+        bool warms = strcmp(of_photos[i].name, "warmup") == 0;
+        if (is_settled(f, of_photos[i].group) || (warms && brief)) continue;
+        const ole_option *row =
+            ole_option_find(ole_train_table, of_photos[i].name, strlen(of_photos[i].name));
+        ole_option_set(row, &s->options, row->name, of_photos[i].value, why);
+        size_t used = strlen(s->settings);
+        snprintf(s->settings + used, sizeof s->settings - used, " %s %s",
+                 ole_option_flag(row, flag), of_photos[i].value);
+    }
+}
+
+void train_setup_tell(const train_setup *s, const char *command) {
+    if (*s->settings)
+        tell_command(command, "settings for photos:%s; flags set others", s->settings);
+}
+
 bool train_flags_read(const train_flags *f, train_setup *s) {
     *s = (train_setup){0};
     set_defaults(f, &s->options);
@@ -119,6 +170,8 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
         if (f->given[o - ole_train_table]) ole_option_copy(o, &s->options, &f->options);
     warn_of_idle(f, s);
     if (f->data) s->options.data = f->data;
+    bool photos = s->options.data && strncmp(s->options.data, "folder:", 7) == 0;
+    if (photos && !s->recipes[0] && !s->recipes[1] && !s->options.resume) suit_photos(f, s);
     if (holds_out_some(f, s)) s->options.calibration = 0.1;
     const char *missing = what_is_missing(f, &s->options);
     if (missing && s->options.resume && s->options.out)

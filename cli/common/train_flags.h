@@ -34,6 +34,7 @@ typedef struct train_flags {
 typedef struct train_setup {
     ole_train_options options;
     ole_recipe *recipes[2]; /* the folder's own, and the one given */
+    char settings[300];     /* flags for what was chosen to suit photos, or "" */
 } train_setup;
 
 /*
@@ -49,5 +50,8 @@ ole_option *train_flags_rows(train_flags *flags, const char *const *without, ole
  */
 bool train_flags_read(const train_flags *flags, train_setup *setup);
 void train_setup_free(train_setup *setup);
+
+/* Reports the settings that were chosen for photos, if any. */
+void train_setup_tell(const train_setup *setup, const char *command);
 
 #endif

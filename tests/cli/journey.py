@@ -36,10 +36,13 @@ def config(folder):
 
 # ---- Photos -------------------------------------------------------------------------------------
 
+SETTINGS = ("ole train: settings for photos: --opt adamw --lr 2e-3 --weight-decay 0.05 --milestones cosine{warmup} "
+            "--augment resized-crop:0.5,flip,jitter:0.2 --sampler balanced; flags set others\n")
 CHOSEN = """\
 ole train: images: 32x32, chosen because they differ in size; --resize sets another size
 ole train: images: in colour, although some are grey; --channels 1 makes all grey
 ole train: net: C32(x2)-MP-C64(x2)-MP-C128(x2)-AP, chosen for 3x32x32; --net sets another
+""" + SETTINGS.format(warmup="") + """\
 ole train: run folder: ole-run; --out sets another
 epoch 1/2 """
 
@@ -55,7 +58,53 @@ def check_photos(ole, work):
         r" +ole export ole-run --onnx ole-run/model.onnx\n$", trained.stdout))
     stored = config(work / "ole-run")
     check_that("what is chosen is stored", stored["resize"] == "32" and stored["channels"] == "3" and
-               stored["net"] == "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP")
+               stored["net"] == "C32(x2)-MP-C64(x2)-MP-C128(x2)-AP" and
+               (stored["opt"], stored["milestones"], stored["sampler"]) ==
+               ("adamw", "cosine", "balanced"))
+
+
+def check_settings(ole, work):
+    """Photos have settings of their own: a flag replaces those that belong together, and a recipe, a resumed run and
+    other data have none of them."""
+    quick = "--net FC4 --resize 8 --threads 1 --no-report"
+
+    def settings(args, folder):
+        done = ole.run(*f"train {args} {quick} --out {folder}".split())
+        check_that(f"{args}: {done.stderr}", done.returncode == 0)
+        return done.stderr, config(work / folder)
+
+    (work / "plain.yaml").write_text("data: folder:photos\nepochs: 1\n")
+    said, _ = settings("folder:photos --epochs 11", "own-0")
+    check_that(f"a warm-up where there is time: {said}", SETTINGS.format(warmup=" --warmup 2") in said)
+    said, stored = settings("folder:photos --epochs 1 --lr 0.05 --gamma 0.5 --augment none", "own-1")
+    check_that(f"flags replace what belongs together: {said}, {stored}",
+               "ole train: settings for photos: --sampler balanced; flags set others\n" in said and
+               (stored["opt"], stored["lr"], stored["augment"], "cosine" in stored["milestones"]) ==
+               ("sgd", "0.05", "none", False))
+    said, _ = settings("folder:photos --epochs 1 --opt sgd --milestones none --augment flip --batch-size 8", "own-2")
+    check_that(f"all of them: {said}", "settings" not in said)
+    for args, folder in (("-c plain.yaml", "own-3"), ("--resume --epochs 2", "own-3")):
+        said, stored = settings(args, folder)
+        check_that(f"{args}: {said}", "settings" not in said and stored["opt"] == "sgd")
+
+
+def check_best(ole, work):
+    """With 20 photos per class some are held out; --keep best keeps the epoch with the lowest error on them."""
+    for name, level in (("day", 40), ("night", 20)):
+        for i in range(30):
+            write_photo(work / "many" / name / f"{i}.ppm", 9, 9, level + i, False)
+    quick = "train folder:many --net FC4 --epochs 4 --threads 1 --no-report --json"
+    told = read_json(ole, *f"{quick} --keep best --out best".split())
+    epochs = [json.loads(line) for line in (work / "best/metrics.jsonl").read_text().splitlines()][:4]
+    errors = [epoch["validation_error"] for epoch in epochs]
+    check_that(f"the best epoch: {told}, {errors}", None not in errors and told["best_epoch"] == 4 - errors[::-1].index(min(errors)) and
+               told["best_validation_error"] == min(errors) and told["unknown"]["samples"] == 4)
+    last = read_json(ole, *f"{quick} --out last".split())
+    check_that(f"without it: {last}", "best_epoch" not in last and last["unknown"]["samples"] == 4)
+    kept = read_json(ole, *f"{quick} --val-split 20% --keep last --out both".split())
+    errors = [json.loads(line)["validation_error"] for line in (work / "both/metrics.jsonl").read_text().splitlines()]
+    check_that(f"with --val-split: {kept}", "best_epoch" not in kept and None not in errors and
+               kept["validation_error"] == errors[3])
 
 
 def check_after(ole, work):
@@ -301,6 +350,8 @@ def check_studies(ole, work):
 
 def check_all(ole, work):
     check_photos(ole, work)
+    check_settings(ole, work)
+    check_best(ole, work)
     check_after(ole, work)
     check_next(ole, work)
     check_folders(ole, work)

@@ -7,6 +7,7 @@
 #include "train/run/run.h"
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "base/quote.h"
 #include "model/init_from.h"
 #include "model/option_syntax.h"
@@ -126,7 +127,9 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     if (status == OLE_OK) status = ole_sampler_parse(&sampler, o->sampler, error);
     if (status != OLE_OK) return status;
     const ole_dataset_info *info = ole_dataset_get_info(run->set);
-    if (sampler.automatic) ole_sampler_choose(&sampler, info->classes, o->batch_size);
+    if (sampler.automatic)
+        ole_sampler_choose(&sampler, info->classes,
+                           ole_min(o->batch_size, info->count[OLE_SPLIT_TRAIN]));
     if (sampler.classes > info->classes)
         return ole_fail(error, OLE_ERROR_ARGUMENT, "sampler %s: %s has only %d classes",
                         ole_quote_string(o->sampler).text, info->name, info->classes);
