@@ -27,6 +27,7 @@ SMALL = "32"  # image size when settings are chosen; 0: what `ole train` chooses
 COSINE = ["--milestones", "cosine", "--warmup", "2"]
 ADAMW = ["--opt", "adamw", "--lr", "2e-3", "--weight-decay", "0.05", *COSINE]
 LIGHT = ["--augment", "resized-crop:0.5,flip,jitter:0.2"]
+MILD = ["--augment", "resized-crop:0.75,flip,jitter:0.2"]
 SETTINGS = {
     "before": ["--opt", "sgd", "--lr", "0.1", "--weight-decay", "1e-4", "--milestones", "50%,75%"],
     "cosine": ["--opt", "sgd", "--lr", "0.05", *COSINE],
@@ -35,6 +36,14 @@ SETTINGS = {
     "light-sgd": ["--opt", "sgd", "--lr", "0.05", "--weight-decay", "5e-4", *COSINE, *LIGHT],
     "crop": [*ADAMW, "--augment", "crop:4,flip"],
     "balanced": [*ADAMW, *LIGHT, "--sampler", "balanced"],
+    "mild": [*ADAMW, *MILD, "--sampler", "balanced"],
+    "crop-balanced": [*ADAMW, "--augment", "crop:4,flip", "--sampler", "balanced"],
+    "mild-all": [*ADAMW, *MILD],
+    "sgd-mild": ["--opt", "sgd", "--lr", "0.1", "--weight-decay", "5e-4", *COSINE, *MILD],
+    "sgd-balanced": ["--opt", "sgd", "--lr", "0.1", "--weight-decay", "5e-4", *COSINE, *MILD, "--sampler", "balanced"],
+    "flip": [*ADAMW, "--augment", "flip,jitter:0.2", "--sampler", "balanced"],
+    "flip-all": [*ADAMW, "--augment", "flip,jitter:0.2"],
+    "flip-sgd": ["--opt", "sgd", "--lr", "0.1", *COSINE, "--augment", "flip,jitter:0.2", "--sampler", "balanced"],
     "smooth": [*ADAMW, *LIGHT, "--label-smoothing", "0.1"],
     "defaults": [],
 }
@@ -158,7 +167,7 @@ def run(options, name, setting, seed):
     if resize != "0":
         flags += ["--resize", resize]
     subprocess.run([*options.wrap.split(), options.ole, "train", f"folder:{data}", "--seed", str(seed), "--threads",
-                    "1", "--no-report", "--device", "cpu", "--out", str(folder), *flags],
+                    "1", "--no-report", "--device", "cpu", "--eval-every", str(options.eval_every), "--out", str(folder), *flags],
                    stdout=subprocess.DEVNULL, stderr=open(str(folder) + ".log", "w"), check=True)
     epochs = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     rows = [{k: e.get(k) for k in ("epoch", "test_error", "validation_error", "seconds")} for e in epochs
@@ -195,6 +204,7 @@ def main():
     parser.add_argument("--settings", default="before,cosine,adamw,light,balanced")
     parser.add_argument("--resize", default=SMALL)
     parser.add_argument("--wrap", default="", help="a command that runs each training, such as nice")
+    parser.add_argument("--eval-every", type=int, default=1)
     parser.add_argument("--final", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()

@@ -118,9 +118,8 @@ static const struct {
     const char *name, *value;
     int group;
 } of_photos[] = {
-    {"opt", "adamw", 0},         {"lr", "2e-3", 0},
-    {"weight_decay", "0.05", 0}, {"milestones", "cosine", 1},
-    {"warmup", "2", 1},          {"augment", "resized-crop:0.5,flip,jitter:0.2", 2},
+    {"opt", "adamw", 0},         {"lr", "2e-3", 0},  {"weight_decay", "0.05", 0},
+    {"milestones", "cosine", 1}, {"warmup", "2", 1}, {"augment", "flip,jitter:0.2", 2},
     {"sampler", "balanced", 3},
 };
 

@@ -37,7 +37,7 @@ def config(folder):
 # ---- Photos -------------------------------------------------------------------------------------
 
 SETTINGS = ("ole train: settings for photos: --opt adamw --lr 2e-3 --weight-decay 0.05 --milestones cosine{warmup} "
-            "--augment resized-crop:0.5,flip,jitter:0.2 --sampler balanced; flags set others\n")
+            "--augment flip,jitter:0.2 --sampler balanced; flags set others\n")
 CHOSEN = """\
 ole train: images: 32x32, chosen because they differ in size; --resize sets another size
 ole train: images: in colour, although some are grey; --channels 1 makes all grey

@@ -256,7 +256,8 @@ def check_errors(ole, work):
         print("OLE_DATA has no pytorch_resnet_cifar10 and cifar10: published test errors not checked")
         return True
     good = True
-    for depth, file, wrong in ((20, "resnet20-12fca82f.th", 827), (32, "resnet32-d509ac18.th", 737)):
+    for depth, file, wrong in ((20, "resnet20-12fca82f.th", 827), (32, "resnet32-d509ac18.th", 737),
+                               (44, "resnet44-014dd654.th", 690), (56, "resnet56-4bfd9763.th", 661)):
         model = Path(work) / "published.safetensors"
         status = convert.main([str(root / "pytorch_resnet_cifar10" / file), str(model), "--net", f"resnet{depth}",
                                "--normalize", "imagenet"])
