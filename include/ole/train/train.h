@@ -212,9 +212,9 @@ struct ole_train_options {
     double loss_weight; /* of the loss beside softmax that is not OLÉ; default OLE_LOSS_WEIGHT_AUTO:
                          * its own, docs/maths.md */
     const char *loss_options; /* "margin=0.5,scale=30": of the loss besides softmax and OLÉ */
-    const char *keep;  /* which model: "best", of the epoch with the lowest error on the samples */
-                       /* that val_split or calibration hold out, or "last"; default "auto": best */
-                       /* with val_split, else last */
+    const char *keep; /* which model: "best", of the epoch with the lowest error on the samples */
+                      /* that val_split or calibration hold out, or "last"; default "auto": best */
+                      /* with val_split, else last */
 };
 
 OLE_API void ole_train_options_init_sized(ole_train_options *options, size_t struct_size);
