@@ -29,7 +29,7 @@ void ole_row_copy(const ole_row_set *set, int64_t i, double *to);
 OLE_INTERNAL void ole_row_copy_f32(const ole_row_set *set, int64_t i, float *to);
 
 /* The same, times 1 / its length; a row of zeros stays one. Returns the length. */
-double ole_row_unit(const ole_row_set *set, int64_t i, double *to);
+OLE_INTERNAL double ole_row_unit(const ole_row_set *set, int64_t i, double *to);
 
 /*
  * Rows first to first + count - 1 of the set at length 1, packed into `panels` (ole_panels_size()

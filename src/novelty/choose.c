@@ -5,6 +5,10 @@
  * first fit has all classes: its held-out rows give temperature and thresholds.  Then each group of
  * classes is left out in turn, and each score gets its AUROC of held-out known rows against all
  * rows of the group.
+ *
+ * A group is made of classes that are close to each other, so that leaving it out removes a topic.
+ * Groups drawn at random leave every class its nearest neighbours among the known ones; that
+ * favours the scores that tell neighbours apart, where most novel samples are no neighbours.
  */
 #include "novelty/choose.h"
 
@@ -23,7 +27,7 @@
 enum {
     MOST_ROWS = 20000,
     HELD_OUT = 5,            /* one in */
-    OLE_RANDOM_NOVELTY = 51, /* a = 0: b = row; a = 1: b = class */
+    OLE_RANDOM_NOVELTY = 51, /* a = 0, b = row */
 };
 
 /* One choice. */
@@ -45,11 +49,18 @@ typedef struct choosing {
 
 /* ---- Rows, groups ------------------------------------------------------------------------- */
 
-/* `count` things from `first` on in an order drawn from the seed. */
-static void shuffle(ole_keyed *order, int64_t first, int64_t count, uint32_t kind) {
+static double dot(const double *a, const double *b, int64_t n) {
+    double sum = 0.0;
+    for (int64_t k = 0; k < n; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
+/* `count` rows from `first` on in a random order. */
+static void shuffle(ole_keyed *order, int64_t first, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         uint32_t word[4];
-        ole_philox(0, OLE_RANDOM_NOVELTY, kind, (uint64_t)(first + i), word);
+        ole_philox(0, OLE_RANDOM_NOVELTY, 0, (uint64_t)(first + i), word);
         order[i] = (ole_keyed){word[0], first + i};
     }
     qsort(order, (size_t)count, sizeof *order, ole_by_key);
@@ -92,28 +103,78 @@ static ole_status take_rows(choosing *c, const ole_embedding *known, ole_error *
     return status;
 }
 
+/* mean[class, dim]: of the class's rows at length 1, itself at length 1. */
+static void find_means(const choosing *c, double *mean, double *unit) {
+    const ole_row_set rows = {c->rows, c->dim, OLE_F32, c->x, NULL};
+    for (int64_t i = 0; i < c->classes * c->dim; i++)
+        mean[i] = 0.0;
+    for (int64_t i = 0; i < c->rows; i++) {
+        double *of = mean + c->class_of[i] * c->dim;
+        ole_row_unit(&rows, i, unit);
+        for (int64_t k = 0; k < c->dim; k++)
+            of[k] += unit[k];
+    }
+    for (int64_t i = 0; i < c->classes; i++) {
+        double length = sqrt(dot(mean + i * c->dim, mean + i * c->dim, c->dim));
+        for (int64_t k = 0; k < c->dim && length > 0.0; k++)
+            mean[i * c->dim + k] /= length;
+    }
+}
+
+/* Each group: of the classes that are left the one farthest from their centre, and those nearest to
+ * it. */
+static ole_status group_classes(choosing *c, int groups, ole_error *error) {
+    int64_t dim = c->dim, left = c->classes;
+    double *mean = malloc((size_t)((c->classes + 1) * dim) * sizeof *mean);
+    ole_ranked *by = malloc((size_t)c->classes * sizeof *by);
+    if (!mean || !by) {
+        free(mean);
+        free(by);
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory to choose a score");
+    }
+    double *centre = mean + c->classes * dim;
+    find_means(c, mean, centre);
+    for (int64_t i = 0; i < left; i++)
+        by[i].at = i;
+    for (int g = 1; g <= groups; g++) {
+        for (int64_t k = 0; k < dim; k++)
+            centre[k] = 0.0;
+        for (int64_t i = 0; i < left; i++)
+            for (int64_t k = 0; k < dim; k++)
+                centre[k] += mean[by[i].at * dim + k];
+        for (int64_t i = 0; i < left; i++)
+            by[i].value = dot(mean + by[i].at * dim, centre, dim);
+        qsort(by, (size_t)left, sizeof *by, ole_by_falling_value);
+        const double *farthest = mean + by[left - 1].at * dim;
+        for (int64_t i = 0; i < left; i++)
+            by[i].value = -dot(mean + by[i].at * dim, farthest, dim);
+        qsort(by, (size_t)left, sizeof *by, ole_by_falling_value);
+        for (int64_t take = (left + groups - g) / (groups - g + 1); take > 0; take--)
+            c->group[by[--left].at] = g;
+    }
+    free(mean);
+    free(by);
+    return OLE_OK;
+}
+
 /* Holds a fifth of each class out, and deals the classes to groups. */
 static ole_status deal(choosing *c, ole_error *error) {
-    ole_keyed *order = malloc((size_t)(c->rows + c->classes) * sizeof *order);
+    ole_keyed *order = malloc((size_t)c->rows * sizeof *order);
     if (!order) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory to choose a score");
     for (int64_t first = 0, end; first < c->rows; first = end) {
         end = first + 1;
         while (end < c->rows && c->class_of[end] == c->class_of[first])
             end++;
         int64_t count = end - first, out = count > 1 ? ole_max(1, count / HELD_OUT) : 0;
-        shuffle(order, first, count, 0);
+        shuffle(order, first, count);
         for (int64_t i = 0; i < out; i++)
             c->held[order[i].row] = true;
         c->choice->held_out += out;
     }
-    int groups = (int)ole_min(OLE_NOVELTY_GROUPS, c->classes);
-    shuffle(order, 0, c->classes, 1);
-    for (int64_t i = 0; i < c->classes; i++)
-        c->group[order[i].row] = 1 + (int)(i % groups);
     free(order);
-    c->choice->groups =
-        c->options->choose && c->classes >= 3 && c->choice->held_out > 0 ? groups : 0;
-    return OLE_OK;
+    if (!c->options->choose || c->classes < 3 || c->choice->held_out == 0) return OLE_OK;
+    c->choice->groups = (int)ole_min(OLE_NOVELTY_GROUPS, c->classes);
+    return group_classes(c, c->choice->groups, error);
 }
 
 static void release(choosing *c) {

@@ -50,6 +50,16 @@ class Scores(unittest.TestCase):
         self.assertEqual(len(again.chosen.novel), 0)
         self.assertIsNone(ole.novelty(X, Y, choose=False, **FIXED).chosen)
 
+    def test_similar_classes_are_left_out_together(self):
+        """Five topics of two classes that are nearly one: without its topic, a class is far from what is known."""
+        random = np.random.default_rng(3)
+        y = np.arange(400) % 10
+        topic = np.array([0, 1, 2, 3, 4, 2, 0, 4, 1, 3])[y]
+        x = random.normal(size=(400, 12)) + 8 * np.eye(12)[topic]
+        x[:, 5] += 0.5 * y
+        found = ole.novelty(x, y, method="none", weight_decay=1e-2)
+        self.assertGreater(found.scores["cosine"].group_auroc, 0.99)
+
     def test_cosine_of_the_features_themselves(self):
         test, labels = rows(30, range(6), 2)
         found = ole.novelty(X, Y, test=test, test_labels=labels, novel=FAR, method="none")

@@ -88,9 +88,10 @@ typedef struct ole_novelty_score {
 } ole_novelty_score;
 
 /*
- * Which score to use, decided without novel samples: the known classes are split into five groups;
- * map and classifier are fitted without one group at a time, and that group plays the novel one.  A
- * fifth of the known rows is held out of every fit, to stand for known samples.
+ * Which score to use, decided without novel samples: the known classes are split into five groups,
+ * each of classes that are close to each other, by the cosines of their means; map and classifier
+ * are fitted without one group at a time, and that group plays the novel one.  A fifth of the known
+ * rows is held out of every fit, to stand for known samples.
  */
 enum { OLE_NOVELTY_GROUPS = 5 };
 
