@@ -28,6 +28,7 @@ typedef struct arguments {
     const char *test, *save;
     int method;
     double lambda, weight_decay;
+    int64_t width;
     const char *data[2];    /* known (NULL: of the run), novel (NULL: none) */
     const char *classes[2]; /* of them; NULL: see above */
     double keep;            /* share of the known validation samples */
@@ -65,10 +66,10 @@ static bool check_mode(const arguments *a, int *code) {
         {"method", a->method != OLE_EMBED_LINEAR, false},
         {"lambda", !isnan(a->lambda), false},
         {"weight-decay", !isnan(a->weight_decay), false},
+        {"width", a->width != 0, false},
         {"known-classes", a->classes[0], true},
         {"novel-classes", a->classes[1], true},
         {"val-split", a->flags.has_validation, true},
-        {"seed", a->flags.has_seed, true},
         {"test-share", a->flags.has_test_share, true},
         {"known-split", a->known_split != OLE_SPLIT_TEST, true},
         {"novel-split", a->novel_split != 0, true},
@@ -120,7 +121,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help =
              "share of the known training set held out for validation (default: as in the run)"},
         {"seed", OLE_SEED, &a->flags.seed, "N", .given = &a->flags.has_seed,
-         .help = "seed of the validation split (default: as in the run)"},
+         .help =
+             "seed of the validation split (default: as in the run), without MODEL of the fits"},
         {"known-split", OLE_CHOICE, &a->known_split, "train|test|validation",
          .help = "part of the known data to test on"},
         {"novel-split", OLE_CHOICE, &a->novel_split, "all|train|test",
@@ -149,6 +151,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"weight-decay", OLE_NUMBER, &a->weight_decay, "X",
          .help = "L2 penalty of the map (default: chosen)", .max = 1e6, .special = "auto",
          .special_value = NAN},
+        {"width", OLE_WHOLE, &a->width, "N", .help = "hidden units of mlp; 0: chosen",
+         .max = 65536},
         {"save", OLE_TEXT, &a->save, "MODEL.safetensors",
          .help = "write map, classifier, score and threshold as a model"},
         {"scores", OLE_TEXT, &a->scores, "FILE.csv", .heading = "Output",
@@ -173,7 +177,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
             "turns scores into probabilities.\n"
             "\n"
             "Which score to use is decided without novel samples: the known classes are split\n"
-            "into five groups, and each group is left out of a fit and plays the novel one.\n"
+            "into five groups of similar ones, and each group is left out of a fit and plays\n"
+            "the novel one.\n"
             "Without MODEL, features of any model will do: a map and a classifier are fitted\n"
             "to the known ones.\n",
         .positionals = positionals,
@@ -424,6 +429,8 @@ static int novelty_without_model(const arguments *a) {
     f.embed.method = a->method == OLE_EMBED_MLP + 1 ? OLE_EMBED_NONE : (ole_embed_method)a->method;
     f.embed.lambda = a->lambda;
     f.embed.weight_decay = a->weight_decay;
+    f.embed.width = a->width;
+    if (a->flags.has_seed) f.embed.seed = a->flags.seed;
     ole_novelty_options_init(&f.options);
     f.options.keep = a->keep;
     f.options.temperature = a->temperature;

@@ -44,6 +44,7 @@ def check_usage(ole):
     wrong("", f"MODEL is missing, or features without one: --known X.npy,y.npy; {SEE}")
     wrong("m --test X.npy,y.npy", "--test works only without a MODEL")
     wrong("--known X.npy,y.npy --val-split 10%", "--val-split works only with a MODEL")
+    wrong("MODEL --width 8", "--width works only without a MODEL")
     wrong("--known X.npy", "--known 'X.npy': expected two files, as FEATURES.npy,LABELS.npy")
     wrong("--known X.npy,y.npy --method none --save m", "--save needs a map: --method none has none")
     wrong("--known no.npy,y.npy", "no.npy: cannot open: No such file or directory", 1)
@@ -289,6 +290,10 @@ def check_features(ole, work):
         "samples              28 known (held out), 0 novel; the threshold from 28 held out\n"))
     check_that("class names without a model", {r["predicted"] for r in read_scores(work / "n.csv")[0]} <=
                {f"class {c}" for c in range(7)})
+    seeds = [read_json(ole, *f"novelty --known fk.npy,fk.txt {fixed} --method mlp --width 24 --seed {seed} --save w.safetensors "
+                       "--json".split())["choice"]["auroc"] for seed in (1, 1, 2)]
+    check_that("mlp: width and seed", metadata(work / "w.safetensors")[0]["__metadata__"]["net"] == "FC24" and
+               seeds[0] == seeds[1] != seeds[2])
     make_features(work, "f2", range(2), 10, 4)
     two = ole.run(*f"novelty --known f2.npy,f2.txt {fixed}".split())
     check_that(f"two classes: {two.stdout}", "score by default: cosine; choosing one takes three classes" in two.stdout)
