@@ -145,7 +145,8 @@ static void print_text(const arguments *a, const ole_embed_summary *s, const ole
         printf("%-20s %.4g of the score %s, which keeps 95 %% of the held-out rows\n",
                "unknown under", m->threshold, ole_score_name(m->threshold_score));
     if (s->single > 0)
-        printf("%-20s %d classes have a single row and were never held out\n", "note", s->single);
+        printf("%-20s %d %s a single row and %s never held out\n", "note", s->single,
+               s->single == 1 ? "class has" : "classes have", s->single == 1 ? "was" : "were");
     if (s->trials > 1) print_trials(s);
     if (choice->groups > 0) {
         printf("\n");

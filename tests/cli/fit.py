@@ -39,6 +39,7 @@ def write_inputs(work):
     write(work, "T", test, test_names)
     write(work, "far", [[rng.gauss(0, 1) for _ in range(DIM)] for _ in range(60)])
     write(work, "few", train[:5], names[:5])
+    write(work, "lonely", train[:11], names[:10] + ["weather"])
     write(work, "one", train[:3], ["alarm"] * 3)
     write(work, "short", train[:3], names[:2])
     write(work, "wide", [row + [0.0] for row in test])
@@ -159,6 +160,8 @@ def check_labels(ole, work):
     told = read_json(ole, *"fit few.npy few.txt --out few.safetensors --json".split())
     check_that(f"one row per class: {told}", told["held_out"] == 0 and told["single_row_classes"] == 5 and
                "threshold" not in told)
+    lonely = ole.run(*"fit lonely.npy lonely.txt --out l.safetensors --lambda 0 --weight-decay 0.01".split()).stdout
+    check_that(f"one class of one row: {lonely}", "1 class has a single row and was never held out\n" in lonely)
     got = labels_of(read_json(ole, *"predict few.safetensors few.npy --json".split()))
     check_that(f"and yet a classifier: {got}", got == list(NAMES))
 
