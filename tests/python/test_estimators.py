@@ -279,6 +279,9 @@ class Unknown(unittest.TestCase):
         y = np.arange(180) % 6
         x = (np.random.default_rng(0).normal(size=(180, 8)) + 4 * np.eye(8)[y]).astype(np.float32)
         fitted = ole.OLEClassifier(**QUICK).fit(x, y)
+        exports = {name: fitted.unknown_auroc_[name] for name in ("softmax", "calibrated", "energy", "residual", "cosine")}
+        self.assertEqual(exports[fitted.unknown_score_], max(exports.values()))
+        self.assertEqual(len(fitted.unknown_auroc_), 13)
         with tempfile.TemporaryDirectory() as folder:
             one, two = Path(folder) / "one.safetensors", Path(folder) / "two.safetensors"
             fitted.save(one)
@@ -287,7 +290,9 @@ class Unknown(unittest.TestCase):
             self.assertIn(b"novelty_choice", one.read_bytes())
             self.assertEqual(one.read_bytes(), two.read_bytes())
             np.testing.assert_array_equal(again.score_samples(x), fitted.score_samples(x))
+            self.assertEqual(again.unknown_score_, fitted.unknown_score_)
         given = ole.OLEClassifier(**QUICK, unknown_score="cosine").fit(x, y)
+        self.assertEqual((given.unknown_score_, given.unknown_auroc_), ("cosine", {}))
         z = given.transform(x).astype(float)
         z /= np.linalg.norm(z, axis=1, keepdims=True)
         means = np.array([z[y == c].mean(0) for c in range(6)])

@@ -31,6 +31,7 @@ _calls = native.Calls(
         "ole_embed_options_init_sized": [None, c_void_p, c_size_t],
         "ole_novelty_options_init_sized": [None, c_void_p, c_size_t],
         "ole_embed_summary_free": [None, c_void_p],
+        "ole_score_name": [c_char_p, c_int],
         "ole_score_parse": [c_bool, c_char_p, c_void_p],
         "ole_model_free": [None, c_void_p],
     },
@@ -50,6 +51,8 @@ class Fitted:
     held_out_accuracy: float
     """% of rows that the model scored without having seen them; NaN for none."""
     iterations: int
+    group_auroc: dict[str, float]
+    """Of each score, with groups of classes in the part of the unknown; empty where none was chosen."""
 
 
 def options_of(
@@ -107,12 +110,11 @@ def fit(
         chosen.class_weights = class_weights.ctypes.data
     train = Embedding(*x.shape, type_of(x), x.ctypes.data, codes.ctypes.data)
     called = (c_char_p * len(names))(*(name.encode() for name in names))
-    handle, summary = c_void_p(), structs.EmbedSummary()
+    handle, summary, choice = c_void_p(), structs.EmbedSummary(), structs.NoveltyChoice()
     try:
         _calls("ole_embed_fit", byref(handle), byref(train), called, len(names), byref(chosen), byref(summary))
         if score is not None:
             known = native.initialized(_calls, structs.NoveltyOptions, threads=threads, callback=callback)
-            choice = structs.NoveltyChoice()
             _calls(
                 "ole_novelty_attach",
                 byref(choice),
@@ -139,6 +141,7 @@ def fit(
             summary.width,
             summary.held_out_accuracy,
             summary.iterations,
+            {_calls("ole_score_name", at + 1).decode(): mean for at, mean in enumerate(choice.mean) if choice.groups},
         )
     finally:
         _calls("ole_embed_summary_free", byref(summary))

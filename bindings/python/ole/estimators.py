@@ -79,7 +79,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, y: Any, unknown: bool, score: Optional[str] = None) -> None:
+    def _fit(self, X: Any, y: Any, unknown: bool, score: Optional[str] = None) -> _embed.Fitted:
         x, y = _checked(self, X, y, fitting=True)
         if self.method not in self._methods:
             raise native.InputError(f"method is {self.method!r}; use one of {', '.join(map(repr, self._methods))}")
@@ -117,6 +117,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.held_out_accuracy_ = fitted.held_out_accuracy
         self.n_iter_ = max(1, fitted.iterations)
         self._take(fitted.model)
+        return fitted
 
     def _take(self, model: Model) -> None:
         self.model_ = model
@@ -235,7 +236,8 @@ class OLEClassifier(ClassifierMixin, _Estimator):
     default -1 for integers and "unknown" for strings.
 
     ``fit`` reads float32 and float64 arrays in C order in place.  After it, ``classes_``, ``threshold_``,
-    ``temperature_``, ``weight_``, ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and
+    ``unknown_score_`` (the name of the score), ``unknown_auroc_`` (what the choice was made by: the mean AUROC of
+    each score with groups of similar classes left out; empty where nothing was chosen), ``temperature_``, ``weight_``, ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and
     ``model_`` (an ``ole.Model``) are there.
 
     >>> import numpy, ole
@@ -288,12 +290,14 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         >>> ole.OLEClassifier(random_state=0).fit(numpy.eye(6), [0, 0, 0, 1, 1, 1]).classes_.tolist()
         [0, 1]
         """
-        self._fit(X, y, unknown=bool(self.unknown), score=self.unknown_score if self.unknown else None)
+        fitted = self._fit(X, y, unknown=bool(self.unknown), score=self.unknown_score if self.unknown else None)
+        self.unknown_auroc_ = fitted.group_auroc
         return self
 
     def _take(self, model: Model) -> None:
         super()._take(model)
         self.threshold_ = model.threshold
+        self.unknown_score_ = model.threshold_score
         self.temperature_ = model.temperature
 
     def _check_loaded(self, model: Model, path: str) -> None:
