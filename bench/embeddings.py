@@ -26,11 +26,15 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
+from scipy.special import logsumexp
+from sklearn.covariance import ledoit_wolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
+
+ole = None  # the Python package, by load_package()
 
 GRID = (1, 3, 10, 30, 100, 300)
 
@@ -70,6 +74,8 @@ class Ole:
 
 
 class Sklearn:
+    """An estimator in this process: scikit-learn's, or ole.OLEClassifier."""
+
     def __init__(self, model):
         self.model = model
 
@@ -85,6 +91,24 @@ class Sklearn:
 
     def score(self):
         return "probability"
+
+
+class Distances:
+    """Novelty on the rows as they are, without a fit of Olé: relative Mahalanobis distances in covariances shrunk by
+    Ledoit and Wolf's rule, by scikit-learn, and the cosine with the nearest class mean."""
+
+    def __init__(self, x, y):
+        classes, code = np.unique(y, return_inverse=True)
+        self.mean, self.means = x.mean(0), np.array([x[code == c].mean(0) for c in range(len(classes))])
+        self.within = np.linalg.inv(ledoit_wolf(x - self.means[code], assume_centered=True)[0])
+        self.all = np.linalg.inv(ledoit_wolf(x - self.mean, assume_centered=True)[0])
+
+    def relative(self, x):
+        square = [np.einsum("ij,jk,ik->i", x - m, self.within, x - m) for m in self.means]
+        return np.einsum("ij,jk,ik->i", x - self.mean, self.all, x - self.mean) - np.min(square, axis=0)
+
+    def cosine(self, x):
+        return (x @ (self.means / np.linalg.norm(self.means, axis=1, keepdims=True)).T).max(1) / np.linalg.norm(x, axis=1)
 
 
 def logistic(c):
@@ -150,6 +174,15 @@ def pace(x, y, program, work, threads, rounds):
         name = "logistic regression, C 30, lbfgs, tol 1e-4"
         notes[name] = (m.model.n_iter_[0], objective(x, y, m.model.coef_, m.model.intercept_, decay))
         times.setdefault(name, []).append((m.wall, m.cpu))
+        for tolerance in ("1e-3", "5e-3"):
+            with threadpool_limits(threads):
+                m = Sklearn(ole.OLEClassifier(weight=0.0, weight_decay=decay, tol=float(tolerance), unknown=False,
+                                              n_jobs=threads)).fit(x, y)
+            name = f"`OLEClassifier`, tol {tolerance}"
+            bias = m.model.decision_function(np.zeros((1, x.shape[1]), x.dtype))[0]
+            coef = m.model.decision_function(np.eye(x.shape[1], dtype=x.dtype)).T - bias[:, None]
+            notes[name] = (m.model.n_iter_, objective(x, y, coef, bias, decay))
+            times.setdefault(name, []).append((m.wall, m.cpu))
         for tolerance in "1e-3", "5e-3":
             m = Ole(program, work, "pace", *given, "--tolerance", tolerance).fit(x, y)
             name = f"`ole fit`, tolerance {tolerance}"
@@ -162,7 +195,7 @@ def pace(x, y, program, work, threads, rounds):
         print(f"| {name} | {notes[name][0]} | {notes[name][1]:.4f} | {wall:.2f} | {cpu:.2f} |", flush=True)
 
 
-def clinc(folder, program, work, split, fast):
+def clinc(folder, program, work, split, fast, given):
     def part(name):
         return (np.load(folder / f"clinc_{name}_x.npy").astype(np.float32),
                 np.array((folder / f"clinc_{name}_y.txt").read_text().splitlines()))
@@ -177,11 +210,17 @@ def clinc(folder, program, work, split, fast):
         row("ole linear, λ 0, decay 2e-6, given", m, test, novel, f"{m.told['iterations']} steps")
         m = fitted(logistic(30), *train)
         row("logistic regression, C 30", m, test, novel, f"lbfgs, tol 1e-4, {m.model.n_iter_[0]} steps")
+        energy = [logsumexp(m.model.decision_function(rows), axis=1) for rows in (test[0], novel)]
+        distances = Distances(*train)
+        print(f"| the same | | energy {auroc_of(*energy)} | | | |")
+        for name in "relative", "cosine":
+            both = [getattr(distances, name)(rows) for rows in (test[0], novel)]
+            print(f"| rows as they are | | {name} {auroc_of(*both)} | | | |", flush=True)
         row("LDA", fitted(Sklearn(LinearDiscriminantAnalysis()), *train), test, novel)
         row("1-NN", fitted(Sklearn(KNeighborsClassifier(1, metric="cosine")), *train), test, None)
         if not fast:
             for method in "linear", "mlp":
-                m = fitted(Ole(program, work, method, "--method", method), *train)
+                m = fitted(Ole(program, work, method, "--method", method, *(given if method == "mlp" else ())), *train)
                 row(f"ole {method}", m, test, novel, f"chosen: λ {m.told['lambda']:.3g}, decay "
                     f"{m.told['weight_decay']:.3g}, width {m.told['width']}, {len(m.told['trials'])} trials")
     if "few" in split:
@@ -199,24 +238,32 @@ def clinc(folder, program, work, split, fast):
 
 
 def arrays(name, x, y, program, work):
-    """Five random halves: the one to learn from, the other to test."""
-    rows = {}
+    """Five random halves: the one to learn from, the other to test. For the AUROC a random 30 % of the classes are novel,
+    so in no row of the fit."""
+    rows, y = {}, y.astype(str)
     for seed in range(5):
-        order = np.random.default_rng(seed).permutation(len(y))
-        half = len(y) // 2
-        a, b = order[:half], order[half:]
+        rng = np.random.default_rng(seed)
+        order, classes = rng.permutation(len(y)), rng.permutation(np.unique(y))
+        a, b = order[:len(y) // 2], order[len(y) // 2:]
+        known = ~np.isin(y, classes[:round(0.3 * len(classes))])
         inner = len(a) * 4 // 5
         c = tuned(x[a[:inner]], y[a[:inner]], x[a[inner:]], y[a[inner:]])
-        for method, m in (("ole linear", Ole(program, work, "linear")), ("ole mlp", Ole(program, work, "mlp", "--method", "mlp", "--width", "128")),
-                          ("logistic regression", logistic(c)), ("LDA", Sklearn(LinearDiscriminantAnalysis("lsqr", shrinkage="auto"))),
+        for method, m in (("ole linear", Ole(program, work, "linear")),
+                          ("ole mlp", Ole(program, work, "mlp", "--method", "mlp", "--width", "128")),
+                          ("logistic regression", logistic(c)),
+                          ("LDA", Sklearn(LinearDiscriminantAnalysis("lsqr", shrinkage="auto"))),
                           ("1-NN", Sklearn(KNeighborsClassifier(1, metric="cosine")))):
             m = fitted(m, x[a], y[a])
-            right = 100 * np.mean(m.proba(x[b])[0].astype(str) == y[b].astype(str))
-            rows.setdefault(method, []).append((right, m.fit_wall, m.fit_cpu))
-    print(f"\n## {name}\n\n| method | accuracy, % | fit, s | CPU s |\n|---|---|---|---|")
+            right, wall, cpu = 100 * np.mean(m.proba(x[b])[0] == y[b]), m.fit_wall, m.fit_cpu
+            m.fit(x[a[known[a]]], y[a[known[a]]])
+            auroc = roc_auc_score(known[b], m.proba(x[b])[1]) if method != "1-NN" else np.nan
+            rows.setdefault(method, []).append((right, auroc, wall, cpu, m.score()))
+    print(f"\n## {name}\n\n| method | accuracy, % | AUROC, 30 % of the classes novel | score | fit, s | CPU s |\n"
+          "|---|---|---|---|---|---|")
     for method, values in rows.items():
-        v = np.array(values)
-        print(f"| {method} | {v[:, 0].mean():.2f} ± {v[:, 0].std(ddof=1):.2f} | {v[:, 1].mean():.2f} | {v[:, 2].mean():.2f} |", flush=True)
+        v, scores = np.array([value[:4] for value in values]), sorted({value[4] for value in values})
+        print(f"| {method} | {v[:, 0].mean():.2f} ± {v[:, 0].std(ddof=1):.2f} | {v[:, 1].mean():.3f} ± {v[:, 1].std(ddof=1):.3f} | "
+              f"{', '.join(scores)} | {v[:, 2].mean():.2f} | {v[:, 3].mean():.2f} |", flush=True)
 
 
 def faces(folder):
@@ -241,14 +288,23 @@ def speed(program, work):
         big[first:first + 50_000] = centres[part] + rng.standard_normal((len(part), 384), np.float32)
     big.flush()
     np.save(work / "big_y.npy", y)
-    ole = Ole(program, work, "speed").fit(np.array(big[:3000]), y[:3000])
+    model = Ole(program, work, "speed").fit(np.array(big[:3000]), y[:3000])
     print("\n## 1,000,000 × 384\n\n| command | wall, s | CPU s |\n|---|---|---|")
     for args in (("apply", "m.safetensors", "big.npy", "--out", "Z.npy"), ("predict", "m.safetensors", "big.npy"),
                  ("fit", "big.npy", "big_y.npy", "--out", "b.safetensors", "--lambda", "0", "--weight-decay", "1e-5", "--no-unknown")):
-        ole.run(*args)
-        print(f"| `ole {args[0]}` | {ole.wall:.1f} | {ole.cpu:.1f} |", flush=True)
+        model.run(*args)
+        print(f"| `ole {args[0]}` | {model.wall:.1f} | {model.cpu:.1f} |", flush=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"\nlargest resident set of the programs, mapped file included: {peak:.0f} MB; the file has {big.nbytes / 1e6:.0f} MB")
+
+
+def load_package(program):
+    """bindings/python with the library beside the program."""
+    global ole
+    os.environ.setdefault("OLE_LIBRARY", str(Path(program).parent / "libole.so"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "bindings" / "python"))
+    import ole as package
+    ole = package
 
 
 def main():
@@ -257,15 +313,18 @@ def main():
     parser.add_argument("--data", default=os.environ.get("OLE_DATA", ""))
     parser.add_argument("--only", nargs="*", default=["pace", "full", "few", "sets", "speed"])
     parser.add_argument("--fast", action="store_true", help="no cross-validation on all of CLINC150")
+    parser.add_argument("--mlp", default="", metavar="FLAGS", help="of `ole fit --method mlp` on CLINC150, such as settings "
+                        "that an earlier search has chosen")
     options = parser.parse_args()
     program, data = os.path.abspath(options.ole), Path(options.data)
     folder = data / "embeddings"
+    load_package(program)
     print(f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}, {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         if {"pace", "full", "few"} & set(options.only):
             if (folder / "clinc_train_x.npy").exists():
-                clinc(folder, program, work, options.only, options.fast)
+                clinc(folder, program, work, options.only, options.fast, options.mlp.split())
             else:
                 print(f"\nskipped CLINC150: no {folder}/clinc_train_x.npy")
         if "sets" in options.only:
