@@ -101,8 +101,9 @@ def fdbd(w, z, q, mean):
     score = []
     for row, x in zip(z, q):
         p = row.argmax()
-        gaps = [(row[p] - row[c]) / np.linalg.norm(w[p] - w[c]) for c in range(len(w)) if c != p]
-        score.append(np.mean(gaps) / np.linalg.norm(x - mean))
+        away = np.linalg.norm(w[p] - w, axis=1)
+        gaps = np.divide(row[p] - row, away, out=np.zeros(len(w)), where=away > 0)
+        score.append(gaps.sum() / (len(w) - 1) / np.linalg.norm(x - mean))
     return np.array(score)
 
 
@@ -197,6 +198,15 @@ class Scores(unittest.TestCase):
         for rows, dim, classes in ((600, 20, 5), (60, 100, 10), (40, 3, 6), (900, 33, 2), (400, 8, 130)):
             with self.subTest(rows=rows, dim=dim, classes=classes):
                 self.check(make(rows, dim, classes))
+
+    def test_many_classes(self):
+        """Of more classes than its table has room for, fDBD computes distances row by row."""
+        x, labels, w, b, q = make(2200, 3, 2100)
+        w[7] = w[11]
+        scorer = fit("fdbd", x, labels, w, b)
+        q = np.repeat(q[:8], 2, axis=0)
+        np.testing.assert_allclose(run(scorer, q), expected("fdbd", x, labels, w, b, q), rtol=1e-8)
+        calls("ole_scorer_free", scorer)
 
     def test_float64(self):
         self.check(make(300, 12, 4, np.float64))
