@@ -43,11 +43,15 @@ static uint32_t word_of(const unsigned char *b, bool little) {
 /* Whether flags, dimensions and name of a matrix lie inside it: matio allocates what their lengths
  * say. `start` has its first `got` bytes, behind the tag, of `size`. */
 static bool has_parts(const unsigned char *start, size_t got, int64_t size, bool little) {
+    static const uint32_t types[] = {6, 5, 1}; /* unsigned and signed integers, characters */
     int64_t at = 0;
     for (int part = 0; part < 3; part++) {
         if (at + TAG > (int64_t)got) return false;
         uint32_t type = word_of(start + at, little), length = word_of(start + at + 4, little);
-        bool is_short = type >> 16 != 0; /* up to four bytes lie in the tag itself */
+        /* Up to four bytes lie in the tag itself, which matio expects of names alone. */
+        bool is_short = part == 2 && type >> 16 != 0;
+        if ((is_short ? type & 0xffff : type) != types[part]) return false;
+        if (part == 0 && length != 8) return false;
         at += TAG + (is_short ? 0 : ((int64_t)length + 7) / 8 * 8);
         if (at > size) return false;
     }
