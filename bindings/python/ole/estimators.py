@@ -314,7 +314,10 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         ['cat', 'owl']
         """
         x = self._samples(X)
-        found: Array = self.classes_[self.model_.predict(x).best]
+        best = numpy.empty(len(x), numpy.intp)
+        for first in range(0, len(x), 65536):  # by the logits: Model.predict also computes the score for unknown
+            best[first : first + 65536] = self.model_.logits(x[first : first + 65536]).argmax(axis=1)
+        found: Array = self.classes_[best]
         return found
 
     def predict_open(self, X: "ArrayLike") -> "Array":
