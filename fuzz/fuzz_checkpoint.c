@@ -30,7 +30,7 @@ void fuzz_one(const uint8_t *bytes, size_t size) {
     if (ole_safetensors_open(&file, path, &error) != OLE_OK) return; /* see fuzz_model.c */
     ole_status status = ole_card_read(&card, file, path, &error);
     if (status == OLE_OK) {
-        ole_state state;
+        ole_state state = {0}; /* no state of a loss to fill */
         for (int moments = 0; moments <= MOMENTS; moments++) {
             status = ole_checkpoint_load(file, path, get_network(), moments, &state, &error);
             if (status != OLE_OK) check_error(status, &error);

@@ -59,10 +59,14 @@ static void lay_out(ole_criterion_plan *p, ole_arena *arena) {
     if (traits & OLE_CRITERION_SVD) ole_svd_lay_out(&c->svd, arena, rows, dim);
 }
 
+/* So that no product of two sides overflows; no machine has memory for a larger one. */
+enum { LONGEST_SIDE = 1 << 30 };
+
 ole_status ole_criterion_plan_create(ole_criterion_plan **plan,
                                      const ole_criterion_plan_options *options, ole_error *error) {
     ole_arena arena = {0};
-    ole_criterion_plan *p = calloc(1, sizeof *p);
+    int64_t longest = ole_max(ole_max(options->rows, options->dim), options->classes);
+    ole_criterion_plan *p = longest <= LONGEST_SIDE ? calloc(1, sizeof *p) : NULL;
     *plan = p;
     if (p) {
         p->options = *options;
