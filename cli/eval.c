@@ -150,7 +150,7 @@ static void print_text(const model_and_data *s, const ole_evaluation *e, const c
 
 /* ---- Predictions -------------------------------------------------------------------------- */
 
-/* One line per sample: its file, or its number in the split, and what the model makes of it. */
+/* One line per sample: its file, or its row in an array, and what the model makes of it. */
 static int write_predictions(const model_and_data *s, const ole_prediction *each,
                              const char *out_path) {
     const ole_dataset_info *set = ole_dataset_get_info(s->set);
@@ -159,14 +159,15 @@ static int write_predictions(const model_and_data *s, const ole_prediction *each
     ole_memory_file memory;
     if (!ole_memory_file_open(&memory)) return fail_command("eval", "out of memory");
     FILE *out = memory.file;
-    fputs("file,true,predicted,score,runner-up\n", out);
+    bool files = ole_dataset_file_name(s->set, split, 0);
+    fprintf(out, "%s,true,predicted,score,runner-up\n", files ? "file" : "row");
     for (int64_t i = 0; i < set->count[split]; i++) {
         char path[PATH_MAX];
         const char *file = sample_path(s, split, i, path);
         if (file)
             print_csv_name(out, file);
         else
-            fprintf(out, "%" PRId64, i);
+            fprintf(out, "%" PRId64, ole_dataset_row(s->set, split, i));
         fputc(',', out);
         print_csv_name(out, set->class_names[ole_dataset_labels(s->set, split)[i]]);
         fputc(',', out);
@@ -223,7 +224,7 @@ int run_eval(int argc, char **argv) {
     model_and_data_init(&s, positionals, options);
     options[MODEL_AND_DATA_OPTIONS] = (ole_option){
         "out", OLE_TEXT, &out, "P.csv",
-        .help = "write each sample's file, class, predicted class, score and runner-up"};
+        .help = "write each sample's file or row, class, predicted class, score and runner-up"};
     options[MODEL_AND_DATA_OPTIONS + 1] = (ole_option)JSON_OPTION(&json);
     const arg_command command = {
         .name = "eval",

@@ -73,7 +73,7 @@ static const char *label_of(const ole_model_info *info, const ole_prediction *p)
 static void print_text(const ole_model_info *info, const char *path, int64_t row,
                        const ole_prediction *p) {
     if (path) print_name(stdout, path);
-    if (row >= 0) printf(path ? ", row %" PRId64 : "sample %" PRId64, row);
+    if (row >= 0) printf(path ? ", row %" PRId64 : "row %" PRId64, row);
     bool unknown = p->label < 0; /* then the score is that of the nearest class */
     printf(": ");
     print_name(stdout, label_of(info, p));
@@ -99,7 +99,7 @@ static void print_json(ole_json *w, const ole_model_info *info, const char *path
                        double given, const ole_prediction *p) {
     ole_json_open(w, NULL, '{');
     if (path) ole_json_string(w, row < 0 ? "image" : "file", path);
-    if (row >= 0) ole_json_integer(w, path ? "row" : "sample", row);
+    if (row >= 0) ole_json_integer(w, "row", row);
     ole_json_put(w, J("label", label_of(info, p)), J("known", (bool)(p->label >= 0)),
                  J("score", p->score));
     ole_score score = given >= 0.0 ? OLE_SCORE_CALIBRATED : info->threshold_score;
@@ -115,7 +115,7 @@ static void print_json(ole_json *w, const ole_model_info *info, const char *path
     ole_json_close(w);
 }
 
-/* A row of a file, or (-1) the image in it; without a file, a sample of a data set. */
+/* A row of a file, or (-1) the image in it; without a file, a row of a data set. */
 static void print(predicting *a, const char *path, int64_t row, ole_prediction *p) {
     const ole_model_info *info = ole_model_get_info(a->from.model);
     progress_clear(&a->from.line);
@@ -221,7 +221,7 @@ static bool predict_samples(predicting *a) {
                ole_model_predict(a->from.model, sample, 1, &p, &error) == OLE_OK;
         char path[PATH_MAX];
         const char *file = sample_path(&a->from, split, i, path);
-        if (good) print(a, file, file ? -1 : i, &p);
+        if (good) print(a, file, file ? -1 : ole_dataset_row(set, split, i), &p);
     }
     if (!good) fail_command("predict", "%s", error.message);
     free(sample);

@@ -152,6 +152,7 @@ static int make(arguments *a) {
     for (int i = 0; i < r.count; i++) {
         const ole_report_row *run = &r.runs[i];
         if (run->changed) tell_data_changed("report", run->data);
+        if (run->fitted_on) tell_fitted_on("report", run->data);
         if (run->without_model)
             tell_command("report", "%s: without its %s: %s", run->folder,
                          run->without_data ? "data" : "model", run->without_model);

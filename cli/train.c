@@ -345,7 +345,8 @@ static const ole_model_info *find_model(const ole_train_options *o, const ole_tr
     *read = NULL;
     if (r->interrupted || o->seeds > 1 || !(o->loss & OLE_LOSS_CLASSIFIERS) || !o->unknown)
         return NULL;
-    if (o->model && *o->model && (r->best_epoch == 0 || r->best_epoch == r->epochs))
+    bool latest = !o->resume && (r->best_epoch == 0 || r->best_epoch == r->epochs);
+    if (o->model && *o->model && latest) /* a resumed run may have a threshold of its own */
         return ole_model_get_info(*o->model);
     if (!o->out || ole_model_load(read, o->out, 1, NULL) != OLE_OK) return NULL;
     return ole_model_get_info(*read);

@@ -4,8 +4,8 @@
     net = OleNet("runs/first/best.safetensors").eval()
     features, logits = net(images)  # [N, C, H, W], 0 to 1 (bytes / 255): it normalises them itself
 
-The file has the weights and the net's notation. Which ops that stands for says config.json beside it, as in
-folders of 'ole export --hub', or 'ole net --graph'.
+The file has the weights and the net's notation. The ops behind that notation are listed in config.json beside it, as
+in folders of 'ole export --hub', or printed by 'ole net --graph'.
 """
 import json
 import subprocess

@@ -110,6 +110,8 @@ int model_and_data_open(model_and_data *s, const char *command) {
         tell_command(command, "these are the data of the run; name them if they have moved");
     if (code != EXIT_DONE) return code;
     trained_data_compare(&s->run, command, &s->flags, s->model, s->set);
+    if (ole_model_fitted_on(s->model, s->set, (ole_split)s->split))
+        tell_fitted_on(command, s->data);
     tell_share(s, command);
     ole_model_watch(s->model, progress_images, &s->line);
     catch_interrupts();

@@ -225,6 +225,13 @@ void tell_data_changed(const char *command, const char *data) {
                  data);
 }
 
+void tell_fitted_on(const char *command, const char *data) {
+    tell_command(command,
+                 "warning: the model was fitted on rows of %s; errors will be too low, thresholds "
+                 "too high",
+                 data);
+}
+
 /* Flags make another training split; so does a set that has changed. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set) {

@@ -56,6 +56,9 @@ void trained_data_warn(const trained_data *r, const char *command,
 /* Warns that a folder or file has changed since the run: other samples are held out then. */
 void tell_data_changed(const char *command, const char *data);
 
+/* Warns that a map of embeddings was fitted on some of these rows. */
+void tell_fitted_on(const char *command, const char *data);
+
 /* The same, if that is so. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set);

@@ -160,7 +160,7 @@ static void add_to_list(ole_text_table *t, const row *r, const plan *p) {
 }
 
 int plan_rows(row *rows, int count, bool list, bool json) {
-    static const char *const names[] = {"row", "of the paper", "paper, %", "data", "about, here"};
+    static const char *const names[] = {"row", "in the paper", "paper, %", "data", "here, about"};
     static const int widths[] = {23, 22, 14, 8, 1};
     ole_text_table table = {.columns = 5, .names = names};
     ole_error error;

@@ -224,6 +224,12 @@ const char *ole_dataset_file_name(const ole_dataset *set, ole_split split, int64
     return set->source.files[set->splits.index[split][i]] + set->source.folder_length;
 }
 
+int64_t ole_dataset_row(const ole_dataset *set, ole_split split, int64_t i) {
+    if (!set || !ole_is_split(split) || i < 0 || i >= set->splits.count[split]) return -1;
+    int64_t number = set->splits.index[split][i], train = set->source.train_count;
+    return number < train ? number : number - train;
+}
+
 ole_status ole_dataset_sample(const ole_dataset *set, ole_split split, int64_t i, float *out,
                               ole_error *error) {
     if (!set || !out || !ole_is_split(split))

@@ -68,17 +68,32 @@ static ole_status check_options(const ole_embed_options *o, ole_error *error) {
 
 /* ---- Models ------------------------------------------------------------------------------- */
 
+/* Marks rows from the first to the last, spread evenly. */
+static ole_status mark_rows(ole_row_marks *marks, const ole_problem *p, ole_error *error) {
+    float *row = malloc((size_t)p->dim * sizeof *row);
+    if (!row) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
+    int64_t step = p->rows > OLE_ROW_MARKS ? p->rows / OLE_ROW_MARKS : 1;
+    for (int64_t i = 0; i < p->rows; i += step) {
+        if (p->label[i] < 0) continue;
+        ole_problem_copy_row(p, i, row);
+        ole_row_marks_add(marks, row, p->dim);
+    }
+    free(row);
+    return OLE_OK;
+}
+
 ole_status ole_fit_make_model(ole_model **model, const ole_problem *p, const char *net,
                               bool classifier, ole_error *error) {
-    const ole_card from = {.net = (char *)net,
-                           .input = {p->dim, 1, 1},
-                           .classes = p->classes,
-                           .class_names = p->name,
-                           .deviation = {1, 1, 1, 1},
-                           .temperature = 1.0,
-                           .classifier = classifier};
+    ole_card from = {.net = (char *)net,
+                     .input = {p->dim, 1, 1},
+                     .classes = p->classes,
+                     .class_names = p->name,
+                     .deviation = {1, 1, 1, 1},
+                     .temperature = 1.0,
+                     .classifier = classifier};
     ole_card card;
-    ole_status status = ole_card_copy(&card, &from, error);
+    ole_status status = mark_rows(&from.fitted, p, error);
+    if (status == OLE_OK) status = ole_card_copy(&card, &from, error);
     if (status != OLE_OK) return status;
     const char *device = p->options->device ? p->options->device : "auto";
     return ole_model_make(model, &card, device, p->threads, error);

@@ -105,8 +105,8 @@ static ole_status write_collection(const collection *c, const char *path, const 
     ole_status status = ole_card_write(card, &texts, error);
     if (status != OLE_OK) return status;
     ole_metadata metadata[OLE_CARD_TEXTS + 1];
-    size_t count = OLE_CARD_TEXTS;
-    memcpy(metadata, texts.pair, sizeof texts.pair);
+    size_t count = texts.count;
+    memcpy(metadata, texts.pair, count * sizeof *metadata);
     if (text.value) metadata[count++] = text;
     status = ole_safetensors_write(path, c->tensors, c->count, metadata, count, error);
     ole_card_texts_free(&texts);

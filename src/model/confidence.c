@@ -153,7 +153,7 @@ ole_status ole_score_read(ole_scorer **scorer, const ole_safetensors *file, cons
     }
     if (count == 0)
         return ole_fail(error, OLE_ERROR_FORMAT,
-                        "%s: what the score of its threshold, '%s', needs is missing: the file is "
+                        "%s: the data of its threshold's score, '%s', are missing: the file is "
                         "damaged",
                         ole_quote_string(name).text, ole_score_name(model->threshold_score));
     ole_error why;

@@ -122,6 +122,10 @@ ole_network *ole_model_network(ole_model *m) {
     return &m->network;
 }
 
+const ole_row_marks *ole_model_row_marks(const ole_model *m) {
+    return &m->card.fitted;
+}
+
 /* Takes over `scorer` and `choice`. */
 static void replace_threshold(ole_model *m, ole_score score, const ole_threshold_record *record,
                               ole_scorer *scorer, char *choice) {

@@ -79,6 +79,7 @@ ole_status ole_model_make(ole_model **model, ole_card *card, const char *device,
 
 /* Its network, to set weights. */
 ole_network *ole_model_network(ole_model *model);
+const ole_row_marks *ole_model_row_marks(const ole_model *model);
 
 /* Takes threshold, score and temperature over from a card. */
 ole_status ole_model_set_threshold(ole_model *model, const ole_card *card, ole_error *error);

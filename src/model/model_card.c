@@ -143,7 +143,10 @@ ole_status ole_card_write(const ole_card *card, ole_card_texts *texts, ole_error
         {"classifier", card->classifier ? trained : untrained},
         {"threshold_from", ole_threshold_source_name(card->threshold_from)},
         {"threshold_samples", texts->samples},
+        {"fitted_rows", texts->fitted},
     };
+    ole_row_marks_write(&card->fitted, texts->fitted);
+    texts->count = card->fitted.count > 0 ? OLE_CARD_TEXTS : OLE_CARD_TEXTS - 1;
     snprintf(texts->samples, sizeof texts->samples, "%" PRId64, card->threshold_samples);
     memcpy(texts->pair, pairs, sizeof pairs);
     return OLE_OK;
@@ -241,6 +244,7 @@ static const char *parse_texts(ole_card *card, const ole_safetensors *file, bool
         !(samples >= 0.0 && samples < 1e15))
         return "threshold_samples";
     card->threshold_samples = (int64_t)samples;
+    ole_row_marks_read(&card->fitted, ole_safetensors_metadata(file, "fitted_rows"));
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "device/op.h"
 #include "formats/safetensors.h"
+#include "model/row_marks.h"
 #include "model/threshold_words.h"
 #include "ole/train/model.h"
 
@@ -25,6 +26,7 @@ typedef struct ole_card {
     bool classifier;
     ole_threshold_source threshold_from;
     int64_t threshold_samples;
+    ole_row_marks fitted; /* of a map of embeddings */
 } ole_card;
 
 /* For a net on a data set, normalised as the option says (option_syntax.h). On failure the card is
@@ -36,13 +38,15 @@ void ole_card_free(ole_card *card);
 
 /* The card as metadata. It may point into `texts`, which must not move; free the texts with
  * ole_card_texts_free(). */
-enum { OLE_CARD_TEXTS = 12 };
+enum { OLE_CARD_TEXTS = 13 };
 
 typedef struct ole_card_texts {
+    size_t count;
     ole_metadata pair[OLE_CARD_TEXTS];
     char *class_names;
     char writer[32], input[64], threshold[OLE_NUMBER_TEXT], temperature[OLE_NUMBER_TEXT];
     char samples[32]; /* of the threshold */
+    char fitted[OLE_ROW_MARKS_TEXT];
     char mean[OLE_MAX_CHANNELS * OLE_NUMBER_TEXT], deviation[OLE_MAX_CHANNELS * OLE_NUMBER_TEXT];
 } ole_card_texts;
 

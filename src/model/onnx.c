@@ -89,7 +89,7 @@ static void describe_model(ole_protobuf *w, const ole_card_texts *card) {
     size_t opset = ole_protobuf_open(w, OLE_ONNX_MODEL_OPSET);
     ole_protobuf_integer(w, OLE_ONNX_OPSET_VERSION, OPERATOR_SET);
     ole_protobuf_close(w, opset);
-    for (int i = 0; i < OLE_CARD_TEXTS; i++) {
+    for (size_t i = 0; i < card->count; i++) {
         size_t entry = ole_protobuf_open(w, OLE_ONNX_MODEL_METADATA);
         ole_protobuf_string(w, OLE_ONNX_ENTRY_KEY, card->pair[i].key);
         ole_protobuf_string(w, OLE_ONNX_ENTRY_VALUE, card->pair[i].value);

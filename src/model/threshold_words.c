@@ -33,5 +33,5 @@ const char *ole_threshold_words(const ole_model_info *model, char out[OLE_THRESH
 
 const char *ole_threshold_caution(const ole_model_info *model) {
     if (model->threshold_from != OLE_THRESHOLD_CROSS_FITTED) return NULL;
-    return "their features were trained on them: more new samples fall under it";
+    return "the network has seen these samples, so it rejects more new ones";
 }

@@ -129,7 +129,8 @@ static void fill_row(ole_report_row *row, const ole_run_view *run) {
                             .effective_rank = a ? a->spectra.all.effective_rank : NAN,
                             .changed = run->changed,
                             .without_model = run->without[0] ? run->without : NULL,
-                            .without_data = run->without_data};
+                            .without_data = run->without_data,
+                            .fitted_on = run->fitted_on};
     if (run->lone) row->error = NAN;
     if (run->confusion)
         row->error = 100.0 * (double)(run->count - run->correct) / (double)run->count;

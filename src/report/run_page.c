@@ -157,8 +157,8 @@ static const char *error_name(const ole_run_view *run, const ole_report_row *row
 static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
     char note[TEXT] = "";
     bool chosen = ole_train_keeps_best(&run->options);
-    if (run->lone && !row->tested && run->count > 0)
-        snprintf(note, sizeof note, "of %lld samples; too low for those of the fit",
+    if (run->fitted_on)
+        snprintf(note, sizeof note, "too low: the model was fitted on some of the %lld samples",
                  (long long)run->count);
     else if (!run->without[0] && run->count > 0)
         snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
@@ -256,7 +256,7 @@ static void describe(const ole_run_view *run, char cells[RECIPE][TEXT]) {
     snprintf(cells[3], TEXT, "%lld of %lld", (long long)h->count, (long long)o->epochs);
     snprintf(cells[4], TEXT, "%llu", (unsigned long long)o->seed);
     snprintf(cells[5], TEXT, "%lld", (long long)o->batch_size);
-    snprintf(cells[6], TEXT, "%.20s, initially %g", o->opt, h->count > 0 ? h->epochs[0].lr : o->lr);
+    snprintf(cells[6], TEXT, "%.20s, initially %g", o->opt, o->lr);
     number_text(cells[7], h->seconds, " s");
 }
 

@@ -87,6 +87,7 @@ static ole_status load_lone(ole_run_view *r, ole_error *error) {
                         set->name, ole_quote_string(set->class_names[stranger]).text);
     r->split = set->count[OLE_SPLIT_TEST] > 0 ? OLE_SPLIT_TEST : OLE_SPLIT_TRAIN;
     r->count = set->count[r->split];
+    r->fitted_on = ole_model_fitted_on(r->model, r->set, r->split);
     return OLE_OK;
 }
 

@@ -36,6 +36,7 @@ typedef struct ole_run_view {
     char without[512];      /* why there is no model; "" when there is */
     bool without_data;      /* ... as the data cannot be opened */
     bool changed;           /* the data are not those of the training */
+    bool fitted_on;         /* a lone model was fitted on rows of `split` */
     bool classifier;        /* it was trained */
     int *class_of;          /* the model's class of each of the set's; NULL: the same */
     int64_t count, correct; /* samples, and those classified rightly */

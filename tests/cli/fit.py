@@ -126,6 +126,14 @@ def check_report(ole, work):
     whole = read_json(ole, *"report m.safetensors --data npy:T.npy,T.txt --json --no-tsne --out whole.html".split())
     check_that(f"two files are shown whole: {whole}", whole["runs"][0]["error"] == judged["error"] and
                whole["runs"][0]["test_error"] is None)
+    told = "warning: the model was fitted on rows of npy:X.npy,X.txt; errors will be too low, thresholds too high\n"
+    for split in ("test", "train"):
+        done = ole.run(*f"eval m.safetensors npy:X.npy,X.txt --split {split}".split())
+        check_that(f"rows of the fit: {done.stderr}", "ole eval: " + told in done.stderr)
+    done = ole.run(*"report m.safetensors --data npy:X64.npy,X.txt --no-tsne --out own.html".split())
+    check_that(f"as doubles, reported: {done.stderr}", done.stderr == "ole report: " + told.replace("X.npy", "X64.npy")
+               and "too low: the model was fitted on some of the 80 samples" in (work / "own.html").read_text())
+    check_that("others", "fitted on" not in ole.run(*"eval m.safetensors npy:T.npy,T.txt".split()).stderr)
     done = ole.run(*"report m.safetensors --out bare.html".split())
     check_that(f"without data: {done.stderr}", done.returncode == 0 and "--data" in done.stderr and
                "Confusion" not in (work / "bare.html").read_text() and cells(work / "bare.html", "The model"))

@@ -53,7 +53,7 @@ def check_photos(ole, work):
     check_that("what is chosen is said", trained.stderr.startswith(CHOSEN))
     check_that("there is an error, a folder and a page", trained.returncode == 0 and re.search(
         r"^test error +\d.*\n1-NN error +\d.*\nunknown +under 0\.\d{4}: cross-fitted on \d+ training samples\n"
-        r" +\(their features were trained on them: more new samples fall under it\)\nrun folder +ole-run\n"
+        r" +\(the network has seen these samples, so it rejects more new ones\)\nrun folder +ole-run\n"
         r"report +ole-run/report.html\nwhat next +ole predict ole-run photos/day/0.ppm\n"
         r" +ole export ole-run --onnx ole-run/model.onnx\n$", trained.stdout))
     stored = config(work / "ole-run")

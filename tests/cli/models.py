@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import struct
@@ -149,7 +150,8 @@ def check_predictions(ole, work):
     done = ole.run(*"eval m --out p.csv".split())
     with open(work / "p.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    check_that(f"numbers: {done.stderr}", [row["file"] for row in rows] == [str(i) for i in range(len(rows))] and
+    numbers = [int(row["row"]) for row in rows]
+    check_that(f"numbers: {done.stderr}", numbers == sorted(set(numbers)) and
                "\npredictions              p.csv\n" in done.stdout)
     for out, code, why in (("shared/best.safetensors", 2, "would overwrite an input; name another file"),
                            ("no/p.csv", 1, "cannot write: No such file or directory")):
@@ -192,6 +194,10 @@ def check_unknown(ole, work):
     check_that(f"its samples: {done.stderr}", done.stdout.startswith("samples                  4\n"))
     done = ole.run("novelty", "held25")
     check_that(f"novelty from them: {done.stderr}", "the threshold from 4 for validation" in done.stdout)
+    last = json.loads(ole.run(*"train --resume --out held25 --threads 1 --no-report --json".split()).stdout)["unknown"]
+    used = read_json(ole, *"predict held25 few25/day/00.pgm --json".split())[0]
+    check_that(f"ended, resumed, it tells what predict uses: {last} {used}", (last["score"], last["threshold"]) ==
+               (used["threshold_score"], used["threshold"]))
     ole.run(*"report held25 --no-tsne".split())
     check_that("the page tells it", re.search(r"unknown</t[dh]>\s*<td[^>]*>under 0\.\d{4}",
                                              (work / "held25/report.html").read_text()))
@@ -257,13 +263,30 @@ def check_own_data(ole, work):
         else:
             check_that(f"{command} of the run's data: {own.stderr}", own.stdout == named.stdout != "" and
                        own.stderr == f"ole {command}: {where}, the run's data\n" + named.stderr)
-    check_that("numbered samples", ole.run("predict", "m").stdout.startswith("sample 0: "))
+    rows = [int(line.split(":")[0].removeprefix("row ")) for line in ole.run("predict", "m").stdout.splitlines()]
     samples = read_json(ole, *"predict m --json".split())
-    check_that("in JSON", [p["sample"] for p in samples] == list(range(len(samples))))
+    check_that("in JSON", [p["row"] for p in samples] == rows)
     shutil.copy(work / "shared/best.safetensors", work / "elsewhere/lone.safetensors")
     for command in ("eval", "predict"):
         check(elsewhere, f"{command} lone.safetensors", code=2, err=f"ole {command}: lone.safetensors: no "
               "config.yaml beside it records the data it was trained on; name the data, such as folder:photos\n")
+
+
+def check_rows(ole, work):
+    """Samples of arrays go by their row in the file, whichever split they are in."""
+    rng = random.Random(3)
+    labels = [rng.randrange(3) for _ in range(60)]
+    values = [rng.gauss(2 * (d == y), 0.3) for y in labels for d in range(4)]
+    (work / "rows.npy").write_bytes(npyfile.array("<f4", (60, 4), values))
+    (work / "named.npy").write_bytes(npyfile.array("<i4", (60,), labels))
+    ole.run(*f"train npy:rows.npy,named.npy --net FC4 {QUICK} --out rows".split())
+    wanted = [p["label"] for p in read_json(ole, *"predict rows rows.npy --json".split())]
+    own = read_json(ole, *"predict rows --json".split())
+    check_that(f"rows: {own}", 0 < len(own) < 60 and all(p["label"] == wanted[p["row"]] for p in own))
+    ole.run(*"eval rows --split train --out rows.csv".split())
+    header, *lines = [line.split(",") for line in (work / "rows.csv").read_text().splitlines()]
+    check_that(f"by row: {header}", header[0] == "row" and {int(line[0]) for line in lines}.isdisjoint(p["row"] for p in own)
+               and all(int(line[1]) == labels[int(line[0])] for line in lines))
 
 
 def check_file_lists(ole, work):
@@ -598,6 +621,7 @@ def check_all(ole, work):
     check_predictions(ole, work)
     check_page_names(ole, work)
     check_own_data(ole, work)
+    check_rows(ole, work)
     check_photos_stay(ole, work)
     check_unknown(ole, work)
     check_file_lists(ole, work)

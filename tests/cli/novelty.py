@@ -593,7 +593,7 @@ def check_damaged(ole, work):
     wrong(lambda h: h.update({"novelty.size": h.pop("novelty.sizes")}),
           "the tensor 'sizes' of the score 'cosine' is missing: the file is damaged")
     wrong(lambda h: h.update({"a": h.pop("novelty.sizes"), "b": h.pop("novelty.directions")}),
-          "what the score of its threshold, 'cosine', needs is missing: the file is damaged")
+          "the data of its threshold's score, 'cosine', are missing: the file is damaged")
     wrong(lambda h: h["__metadata__"].update(threshold_score="best"),
           "not a model of 'ole train': 'threshold_score' is missing from its metadata, or wrong")
 

@@ -146,6 +146,12 @@ OLE_API ole_status ole_model_read_npy(const ole_model *model, const char *path, 
 OLE_API bool ole_model_trained_on(const ole_model *model, const ole_dataset *set);
 
 /*
+ * Whether a map of ole_embed_fit() was fitted on rows that a split has, in whatever file or order,
+ * as far as hashes of a few of its rows tell.  False for other models.
+ */
+OLE_API bool ole_model_fitted_on(const ole_model *model, const ole_dataset *set, ole_split split);
+
+/*
  * The file of a model.  "hf:OWNER/MODEL" or "hf:OWNER/MODEL@REVISION" (a branch, tag or commit;
  * default main) is the model.safetensors of a model hub at $HF_ENDPOINT (https://huggingface.co):
  * it is downloaded into the cache unless the cache has the hub's version, resumed where an earlier

@@ -53,6 +53,7 @@ typedef struct ole_report_row {
                   /* seen some of the samples that judge it */
     const char *without_model; /* why the page shows neither model nor features; NULL: it does */
     bool without_data;         /* because the data cannot be opened */
+    bool fitted_on;            /* a map of embeddings was fitted on rows that judge it */
 } ole_report_row;
 
 typedef struct ole_report {

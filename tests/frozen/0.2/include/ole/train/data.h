@@ -124,6 +124,12 @@ OLE_API const int32_t *ole_dataset_labels(const ole_dataset *set, ole_split spli
 OLE_API const char *ole_dataset_file_name(const ole_dataset *set, ole_split split, int64_t i);
 
 /*
+ * Which sample of its files sample i of a split is, from 0: the row of an array.  The samples that
+ * the data set's authors keep for testing are counted apart.  -1 if there is no such sample.
+ */
+OLE_API int64_t ole_dataset_row(const ole_dataset *set, ole_split split, int64_t i);
+
+/*
  * Sample i of a split without normalisation into `out`, [channels, height, width] floats: bytes
  * scaled to [0, 1], floats unchanged.
  */

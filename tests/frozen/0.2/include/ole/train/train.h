@@ -57,11 +57,34 @@ OLE_API ole_status ole_train(const ole_train_options *options, ole_train_summary
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
+/*
+ * What is minimised, as bits: softmax or a loss in its place, and what is added to it.  One loss
+ * besides softmax and OLÉ at a time; center needs softmax.
+ */
 typedef enum ole_loss_kind {
     OLE_LOSS_SOFTMAX = 1,
     OLE_LOSS_OLE = 2,
     OLE_LOSS_BOTH = 3,
+    /* Beside softmax or alone (center: only beside), weighted by loss_weight: */
+    OLE_LOSS_CENTER = 1 << 2,
+    OLE_LOSS_CONTRASTIVE = 1 << 3,
+    OLE_LOSS_TRIPLET = 1 << 4,
+    OLE_LOSS_SUPCON = 1 << 9,
+    OLE_LOSS_MCR2 = 1 << 10,
+    OLE_LOSS_OPL = 1 << 11,
+    OLE_LOSS_SSOLE = 1 << 12,
+    /* In softmax's place: */
+    OLE_LOSS_L_SOFTMAX = 1 << 5,
+    OLE_LOSS_A_SOFTMAX = 1 << 6,
+    OLE_LOSS_COSFACE = 1 << 7,
+    OLE_LOSS_ARCFACE = 1 << 8,
+    OLE_LOSS_LOGIT_NORM = 1 << 13,
+    /* Any of these trains the classifier: */
+    OLE_LOSS_CLASSIFIERS = OLE_LOSS_SOFTMAX | OLE_LOSS_L_SOFTMAX | OLE_LOSS_A_SOFTMAX |
+                           OLE_LOSS_COSFACE | OLE_LOSS_ARCFACE | OLE_LOSS_LOGIT_NORM,
 } ole_loss_kind;
+
+#define OLE_LOSS_WEIGHT_AUTO (-1.0)
 
 /* Errors are in %; NaN where not measured. */
 typedef struct ole_train_progress {
@@ -76,6 +99,7 @@ typedef struct ole_train_progress {
     bool epoch_done;     /* only then are the errors below valid */
     double test_error, validation_error, knn1_error;
     double comm_seconds; /* of the epoch so far that this rank waited for others */
+    double feature_loss; /* of a loss beside softmax or alone that is not OLÉ, without its weight */
 } ole_train_progress;
 
 /* Return true to stop: the step is finished, the run saved, the status OLE_OK, interrupted set. */
@@ -184,7 +208,13 @@ struct ole_train_options {
     double
         ema; /* decay per step of a moving average of the weights, which is evaluated and becomes */
              /* the model; default 0: none */
-    const char *align; /* folder: a .csv of landmarks, as in ole_dataset_options; default "" */
+    const char *align;  /* folder: a .csv of landmarks, as in ole_dataset_options; default "" */
+    double loss_weight; /* of the loss beside softmax that is not OLÉ; default OLE_LOSS_WEIGHT_AUTO:
+                         * its own, docs/maths.md */
+    const char *loss_options; /* "margin=0.5,scale=30": of the loss besides softmax and OLÉ */
+    const char *keep; /* which model: "best", of the epoch with the lowest error on the samples */
+                      /* that val_split or calibration hold out, or "last"; default "auto": best */
+                      /* with val_split, else last */
 };
 
 OLE_API void ole_train_options_init_sized(ole_train_options *options, size_t struct_size);
