@@ -64,6 +64,8 @@ static void test_classes(void **state) {
     assert_null(ole_dataset_file_name(set, OLE_SPLIT_TEST, 4));
     assert_null(ole_dataset_file_name(set, OLE_SPLIT_VALIDATION, 0));
     assert_null(ole_dataset_file_name(NULL, OLE_SPLIT_TEST, 0));
+    assert_int_equal(ole_dataset_row(set, OLE_SPLIT_TEST, 4), -1);
+    assert_int_equal(ole_dataset_row(NULL, OLE_SPLIT_TEST, 0), -1);
     ole_dataset_close(set);
 }
 
@@ -78,6 +80,7 @@ static void test_parts(void **state) {
     assert_int_equal(ole_dataset_labels(set, OLE_SPLIT_TEST)[0], 1);
     assert_float_equal(first_pixel(set, OLE_SPLIT_TEST, 0), 3, 1e-4);
     assert_string_equal(ole_dataset_file_name(set, OLE_SPLIT_TEST, 0), "test/b/1.pgm");
+    assert_int_equal(ole_dataset_row(set, OLE_SPLIT_TEST, 0), 0); /* counted apart */
     ole_dataset_close(set);
     data_write("test/run/metrics.jsonl", "", 0); /* no class but a run */
     data_write("test/run/config.yaml", "", 0);
