@@ -81,7 +81,7 @@ def check_one(ole, work):
                                                  "Angles between features", "Singular values",
                                                  "Map of the features", "How it was trained"])
     words = {text for drawing in page.drawings for text in drawing.itertext()}
-    check_that("its figures", len(page.drawings) == 7 and
+    check_that("its figures", len(page.drawings) == 2 * 7 and  # wide and narrow
                {"Error after each epoch", "Loss in each epoch", "Confusion matrix", "epoch", "test set", "within classes"} <= words)
     check_that("figures, mistakes and a map, each with a caption",
                page.tags["figure"] == page.tags["figcaption"] == 9)
