@@ -88,6 +88,7 @@ static const char *cell_number(char out[OLE_NUMBER_ROOM], double value, int digi
 
 /* How many digits of the numbers fit their cells, so that either all are drawn or, with 0, none. */
 static int number_digits(const heat *h) {
+    const double margin = 1.2;
     const ole_figure *f = h->figure;
     const ole_box cell = cell_box(h, 0, 0);
     char number[OLE_NUMBER_ROOM];
@@ -96,7 +97,7 @@ static int number_digits(const heat *h) {
     for (int64_t i = 0; i < f->rows * f->columns; i++)
         while (digits > 1 && !isnan(f->values[i]) &&
                ole_words_width(cell_number(number, f->values[i], digits), number_size(&cell)) >
-                   cell.width)
+                   cell.width - margin)
             digits--;
     return digits > 1 ? digits : 0;
 }

@@ -276,6 +276,25 @@ static bool is_numeric(const char *const *cells, int64_t rows, int64_t columns, 
     return true;
 }
 
+/* A row's heading, in <th>: long ones, such as "softmax+center", break after a plus or a slash. */
+static void add_row_heading(ole_text *out, const char *text) {
+    ole_text_add(out, "<th scope=\"row\">");
+    for (const char *rest = text; rest && *rest;) {
+        char part[64];
+        size_t length = strcspn(rest, "+/");
+        if (rest[length]) length++;
+        if (length >= sizeof part || rest[length] == '\0') {
+            ole_text_escaped(out, rest);
+            break;
+        }
+        memcpy(part, rest, length);
+        part[length] = '\0';
+        ole_text_between(out, "", part, rest[length] == ' ' ? "" : "<wbr>");
+        rest += length;
+    }
+    ole_text_add(out, "</th>");
+}
+
 void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t columns,
                     const char *const *names, const char *const *cells) {
     ole_text *out = &page->body;
@@ -294,7 +313,7 @@ void ole_page_table(ole_page *page, const char *caption, int64_t rows, int64_t c
     ole_text_add(out, "</tr></thead>\n<tbody>\n");
     for (int64_t r = 0; r < rows; r++) {
         ole_text_add(out, "<tr>");
-        ole_text_between(out, "<th scope=\"row\">", cells[r * columns], "</th>");
+        add_row_heading(out, cells[r * columns]);
         for (int64_t c = 1; c < columns; c++)
             ole_text_between(out,
                              is_numeric(cells, rows, columns, c) ? "<td>" : "<td class=\"words\">",

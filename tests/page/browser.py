@@ -506,6 +506,9 @@ def check_marks(browser):
     })""")
     check("thresholds are marked in the histograms", len(marks) >= 3 and all(marks), str(marks))
     check_accessibility(browser, "novelty")
+    browser.size(390, 844, mobile=True)
+    check_accessibility(browser, "novelty on a phone")
+    browser.size(1280, 900)
 
 
 def check_accessibility(browser, look):
