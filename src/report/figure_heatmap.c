@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_PIXELS = 1024, MOST_SHAPES = 900, MOST_NUMBERS = 400, MOST_NAME = 110 };
+enum { MOST_PIXELS = 1024, MOST_SHAPES = 900, MOST_NUMBERS = 400, MOST_NAME = 110, NARROW = 300 };
 
 typedef struct heat {
     const ole_figure *figure;
@@ -53,8 +53,11 @@ double ole_figure_block_mean(const ole_figure *f, int64_t row, int64_t row_end, 
 
 static void draw_image(ole_canvas *canvas, const heat *h) {
     const ole_figure *f = h->figure;
-    int rows = (int)(f->rows < MOST_PIXELS ? f->rows : MOST_PIXELS);
-    int columns = (int)(f->columns < MOST_PIXELS ? f->columns : MOST_PIXELS);
+    /* Drawings for phones, which are never printed, have two pixels per point, to keep pages small.
+     */
+    const int64_t most = f->width <= NARROW ? (int64_t)(2 * h->box.width) : MOST_PIXELS;
+    int rows = (int)(f->rows < most ? f->rows : most);
+    int columns = (int)(f->columns < most ? f->columns : most);
     uint8_t *cells = malloc((size_t)rows * (size_t)columns);
     if (!cells) {
         canvas->out_of_memory = true;
