@@ -182,7 +182,7 @@ def check_train(ole, work):
 
 def check_mistakes(ole, work):
     see = "see 'ole report --help'"
-    check(ole, "report", err=f"ole report: RUN is missing: run folders of 'ole train', or the file of one model; {see}\n", code=2)
+    check(ole, "report", err=f"ole report: missing argument RUN: run folders of 'ole train', or the file of one model; {see}\n", code=2)
     none = ole.run("report", "nowhere")
     check_that("no such run", none.returncode == 1 and none.stderr ==
                "ole report: nowhere: holds no run of 'ole train'\n")
