@@ -28,7 +28,7 @@ def check_usage(ole):
 
     wrong(f"compare digits {NET} --out x --losses softmax,softmax", "losses: softmax is given twice")
     wrong(f"compare digits {NET} --out x --losses center",
-          "loss: center cannot stand without a classifier; use softmax+center")
+          "loss: center needs a classifier; use softmax+center")
     wrong(f"compare digits {NET} --out x --losses arcface+smoothing",
           "losses: arcface+smoothing: smoothing is for softmax")
     wrong(f"compare digits {NET} --out x --settings 6", "--settings '6': expected a whole number from 1 to 5")

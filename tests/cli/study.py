@@ -53,8 +53,8 @@ def check_usage(ole, work):
         check(ole, args, err=f"ole {args.split()[0]}: {message}\n", code=2)
 
     wrong("tune --resume --out nowhere", "nowhere: no study to resume")
-    wrong("tune", f"DATA is missing: a data set, such as digits or folder:photos; {SEE}")
-    wrong("tune digits", f"--out is missing: the folder of the study, such as runs/first; {SEE}")
+    wrong("tune", f"missing argument DATA: a data set, such as digits or folder:photos; {SEE}")
+    wrong("tune digits", f"missing option --out: the folder of the study, such as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
     net = "digits --net C4 --out never "
     numbers = "use up to 1000 comma-separated numbers"
@@ -214,7 +214,7 @@ def check_no_validation(ole, work):
     done = ole.run(*"tune npy:few-x.npy,few-y.npy --net FC4 --epochs 1 --seeds 1 --lambdas 0,1 --threads 1 "
                    "--out few".split())
     check_that(f"nothing to choose by: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
-        "ole tune: no validation samples to choose lambda with: every class has too few for val_split 0.1; "
+        "ole tune: no validation samples to choose lambda with: no class has enough for val_split 0.1; "
         "raise it, or add samples\n"))
 
 
