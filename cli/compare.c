@@ -140,7 +140,8 @@ static int compare(const arguments *a, const train_setup *setup) {
 }
 
 int run_compare(int argc, char **argv) {
-    arguments a = {.train = {.command = "compare", .study = true, .holds_out = true}};
+    arguments a = {.settings = OLE_LOSS_SETTINGS,
+                   .train = {.command = "compare", .study = true, .holds_out = true}};
     train_setup setup;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;

@@ -76,6 +76,9 @@ def check_vectors(ole, work):
     succeed(ole, "compare npy:x.npy,y.npy --net FC8 --epochs 2 --batch-size 30 --threads 1 --settings 1 --losses "
           "softmax,softmax+mcr2 --out vectors")
     check_that("vectors", len(json.loads((work / "vectors/losses.json").read_text())["losses"]) == 2)
+    succeed(ole, "compare npy:x.npy,y.npy --net FC8 --epochs 1 --batch-size 30 --threads 1 --losses softmax --out usual")
+    own = json.loads((work / "usual/softmax/results.json").read_text())
+    check_that("five settings by default", len([p for p in own["points"] if p["part"] == "grid"]) == 5)
 
 
 def check_all(ole, work):
