@@ -94,11 +94,10 @@ static void print_text(const arguments *a, const ole_alignment *fit, int64_t row
     printf("%-16s %-12.4f ‖A R - B‖ / ‖B‖\n", "residual", fit->residual);
     printf("%-16s %-12.4f of matching rows, on average", "cosine", fit->cosine);
     if (isfinite(before)) printf("; %.4f before", before);
-    printf("\n%-16s %-12.4f would make the residual smallest; R is without it\n", "scale",
-           fit->scale);
+    printf("\n%-16s %-12.4f minimises the residual; R does not include it\n", "scale", fit->scale);
     if (fit->rank < fit->from)
-        printf("%-16s %-12" PRId64 " below the dimensions: other maps fit as well\n", "rank",
-               fit->rank);
+        printf("%-16s %-12" PRId64 " below the dimensions, so other maps fit equally well\n",
+               "rank", fit->rank);
 }
 
 static void print_json(const arguments *a, const ole_alignment *fit, int64_t rows, double before) {

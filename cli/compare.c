@@ -36,7 +36,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     ole_option options[5 + TRAIN_FLAGS + 1] = {
         {"losses", OLE_TEXT, &a->losses, "A,B,...",
-         .help = "losses as for 'ole train --loss', also softmax+smoothing (default: a handful)"},
+         .help = "losses as for 'ole train --loss', also softmax+smoothing (default: nine)"},
         {"settings", OLE_WHOLE, &a->settings, "N",
          .help = "settings of each loss that the validation split chooses from (default 5)",
          .initial = "5", .min = 1, .max = OLE_LOSS_SETTINGS},
@@ -140,7 +140,8 @@ static int compare(const arguments *a, const train_setup *setup) {
 }
 
 int run_compare(int argc, char **argv) {
-    arguments a = {.train = {.command = "compare", .study = true, .holds_out = true}};
+    arguments a = {.settings = OLE_LOSS_SETTINGS,
+                   .train = {.command = "compare", .study = true, .holds_out = true}};
     train_setup setup;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;

@@ -14,15 +14,21 @@ static void print_result(const ole_study_result *r) {
     static const char *const names[] = {"lambda", "validation error", "runs"};
     static const int widths[] = {13, 19, 1};
     ole_text_table curve = {.columns = 3, .names = names};
+    double only = 0.0;
+    int64_t tried = 0;
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
         if (point->part != OLE_STUDY_GRID) continue;
+        if (point->lambda > 0.0) only = point->lambda, tried++;
         ole_text_table_row(&curve, "%g|%s|%" PRId64 "%s%s", point->lambda,
                            ole_study_error_text(point->validation, " %").text, point->finished,
                            point->diverged ? ", others diverged" : "",
-                           p == r->picked ? "   taken" : "");
+                           p == r->picked ? "   chosen" : "");
     }
     print_table(&curve, widths);
+    if (tried == 1)
+        printf("\nonly one lambda above 0 was tried, %g; --lambdas 0,1/16,1/4,1 tries more\n",
+               only);
     printf("\n%-18s %g\n", "lambda", r->points[r->picked].lambda);
     for (int64_t p = 0; p < r->point_count; p++) {
         const ole_study_point *point = &r->points[p];
@@ -53,7 +59,7 @@ int run_tune(int argc, char **argv) {
                    "  $ ole tune --resume --out tuning/stl10\n",
         .about =
             "Splits --val-split (10%) off the training set for validation, trains with each\n"
-            "lambda on the rest, takes the one with the smallest mean validation error, trains\n"
+            "lambda on the rest, chooses the one with the smallest mean validation error, trains\n"
             "with it on the whole training set and tests once; until then the test set is not\n"
             "used. The folder holds the runs and, rewritten after each of them,\n"
             "results.json, results.csv, curve.svg, curve.png and report.html. Ctrl-C saves;\n"

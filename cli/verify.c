@@ -68,10 +68,11 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     if (!args_parse(&command, argc, argv, code)) return false;
     bool one = !a->pairs != !a->labels;
     if (one && !(a->labels && a->names)) return true;
-    fail_command("verify", one        ? "--names works only with --pairs"
-                           : a->pairs ? "--pairs cannot be combined with --labels"
-                                      : "--pairs PAIRS.txt or --labels L.npy is missing; see 'ole "
-                                        "verify --help'");
+    fail_command("verify", one ? "--names works only with --pairs"
+                           : a->pairs
+                               ? "--pairs cannot be combined with --labels"
+                               : "missing option --pairs PAIRS.txt or --labels L.npy; see 'ole "
+                                 "verify --help'");
     *code = EXIT_USAGE;
     return false;
 }

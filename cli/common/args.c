@@ -190,11 +190,11 @@ static bool check_complete(const arg_command *command, const arg_positional *nex
     bool some = command->many && *command->many > 0;
     bool last = next && next->name && !next[1].name && command->last_optional;
     if (next && next->name && !none && !some && !last)
-        return mistake(command, "%s is missing: %s; see 'ole %s --help'", next->name, next->help,
-                       command->name);
+        return mistake(command, "missing argument %s: %s; see 'ole %s --help'", next->name,
+                       next->help, command->name);
     for (const ole_option *o = command->options; o && o->name; o++)
         if (o->flags & OLE_REQUIRED && !*(const char **)o->to)
-            return mistake(command, "%s is missing: %s; see 'ole %s --help'",
+            return mistake(command, "missing option %s %s; see 'ole %s --help'",
                            ole_option_flag(o, flag), o->value, command->name);
     return true;
 }

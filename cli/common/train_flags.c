@@ -85,9 +85,11 @@ static bool read_own_recipe(const train_flags *f, train_setup *s) {
 
 /* A study needs a name for its folder, so that the same command resumes it. */
 static const char *what_is_missing(const train_flags *f, const ole_train_options *o) {
-    if (o->resume && !o->out) return "--out is missing: the folder to resume, such as runs/first";
-    if (!o->data) return "DATA is missing: a data set, such as digits or folder:photos";
-    if (f->study && !o->out) return "--out is missing: the folder of the study, such as runs/first";
+    if (o->resume && !o->out)
+        return "missing option --out: the folder to resume, such as runs/first";
+    if (!o->data) return "missing argument DATA: a data set, such as digits or folder:photos";
+    if (f->study && !o->out)
+        return "missing option --out: the folder of the study, such as runs/first";
     return NULL;
 }
 

@@ -267,7 +267,7 @@ static void draw_curves(figure_output *p, const novelty_report *r) {
     ole_figure_init(&figure);
     figure.title = "Accuracy on the known against novel samples accepted";
     figure.x_label = "novel samples accepted, %";
-    figure.y_label = "known samples accepted and right, %";
+    figure.y_label = "accuracy on known samples, %";
     figure.x_min = 0.0;
     figure.x_max = 100.0;
     figure.y_min = lowest_accuracy(series, count);

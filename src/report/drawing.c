@@ -141,7 +141,7 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     if (summary[1]->pairs > 0)
         snprintf(outside, sizeof outside, "%s%.1f° between them",
                  summary[0]->pairs > 0 ? "" : "median ", summary[1]->median);
-    snprintf(d->caption, sizeof d->caption, "%s, %s. Shares of the pairs of each kind, per degree.",
+    snprintf(d->caption, sizeof d->caption, "%s, %s. Heights are shares of the pairs of each kind.",
              inside, outside);
     return true;
 }
@@ -389,13 +389,13 @@ static bool draw_space(ole_drawing *d, const ole_analysis *a) {
     if (deep) d->figure.space = a->space;
     make_square(d);
     d->name = "space";
-    d->figure.title = deep ? "Features in their three dimensions" : "Features in their plane";
+    d->figure.title = deep ? "The features in three dimensions" : "The features in two dimensions";
     if (!deep) {
         d->figure.x_label = "dimension 1";
         d->figure.y_label = "dimension 2";
     }
-    snprintf(d->caption, sizeof d->caption, "The features as they are%s",
-             deep ? ", seen from (1, 1, 1)." : ".");
+    snprintf(d->caption, sizeof d->caption, "The features themselves, not a map%s",
+             deep ? "; viewed from (1, 1, 1)." : ".");
     return true;
 }
 

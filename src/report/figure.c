@@ -128,26 +128,56 @@ void ole_figure_labels(ole_canvas *canvas, const ole_figure *f, const ole_box *b
                        double below) {
     ole_figure_words(canvas, f->x_label, box->x + box->width / 2, box->y + box->height + below,
                      OLE_ANCHOR_MIDDLE);
-    ole_figure_words_up(canvas, f->y_label, box->x - left, box->y + box->height / 2,
-                        OLE_ANCHOR_MIDDLE);
+    if (!f->y_label) return;
+    /* A label longer than the axis goes on beside the numbers of the x axis, and is then cut. */
+    char label[OLE_WORDS_ROOM];
+    ole_words_cut(label, f->y_label, OLE_SIZE_TEXT, box->height + below);
+    double length = fmax(ole_words_width(label, OLE_SIZE_TEXT), box->height);
+    ole_figure_words_up(canvas, label, box->x - left, box->y + length / 2, OLE_ANCHOR_MIDDLE);
+}
+
+/* How much of a title its first line holds: all, or up to the last space that fits. */
+static size_t first_line(const char *title, double width) {
+    char line[OLE_WORDS_ROOM];
+    size_t fits = 0;
+    for (size_t end = 1; end < sizeof line && title[end - 1]; end++) {
+        if (title[end] && title[end] != ' ') continue;
+        memcpy(line, title, end);
+        line[end] = '\0';
+        if (ole_words_width(line, OLE_SIZE_TITLE) <= width) fits = end;
+    }
+    return fits;
+}
+
+/* In one line or two; takes its room from `box`. */
+static void draw_title(ole_canvas *canvas, const char *title, ole_box *box) {
+    const double bold = 1.08; /* times as wide as the estimate */
+    double width = box->width / bold;
+    size_t first = first_line(title, width);
+    const bool two = first > 0 && title[first];
+    for (int i = 0; i < 1 + two; i++) {
+        char line[OLE_WORDS_ROOM];
+        ole_words_cut(line, title, OLE_SIZE_TITLE, i == 0 && two ? HUGE_VAL : width);
+        if (i == 0 && two) line[first] = '\0';
+        canvas->words(canvas, &(ole_words){.text = line,
+                                           .x = box->x,
+                                           .y = box->y + OLE_SIZE_TITLE - 1,
+                                           .size = OLE_SIZE_TITLE,
+                                           .bold = true,
+                                           .paint = OLE_INK});
+        box->y += OLE_SIZE_TITLE + 3;
+        box->height -= OLE_SIZE_TITLE + 3;
+        title += two ? first + 1 : 0;
+    }
+    box->y += 5;
+    box->height -= 5;
 }
 
 static void draw(ole_canvas *canvas, const void *context) {
     const ole_figure *figure = context;
     const double margin = 8;
     ole_box box = {margin, margin, figure->width - 2 * margin, figure->height - 2 * margin};
-    if (figure->title) {
-        char title[OLE_WORDS_ROOM];
-        ole_words_cut(title, figure->title, OLE_SIZE_TITLE, box.width);
-        canvas->words(canvas, &(ole_words){.text = title,
-                                           .x = box.x,
-                                           .y = box.y + OLE_SIZE_TITLE - 1,
-                                           .size = OLE_SIZE_TITLE,
-                                           .bold = true,
-                                           .paint = OLE_INK});
-        box.y += OLE_SIZE_TITLE + 8;
-        box.height -= OLE_SIZE_TITLE + 8;
-    }
+    if (figure->title) draw_title(canvas, figure->title, &box);
     if (figure->kind == OLE_FIGURE_HEATMAP)
         ole_figure_draw_heatmap(canvas, figure, box);
     else

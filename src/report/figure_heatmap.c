@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_PIXELS = 1024, MOST_SHAPES = 900, MOST_NUMBERS = 400, MOST_NAME = 110 };
+enum { MOST_PIXELS = 1024, MOST_SHAPES = 900, MOST_NUMBERS = 400, MOST_NAME = 110, NARROW = 300 };
 
 typedef struct heat {
     const ole_figure *figure;
@@ -53,8 +53,11 @@ double ole_figure_block_mean(const ole_figure *f, int64_t row, int64_t row_end, 
 
 static void draw_image(ole_canvas *canvas, const heat *h) {
     const ole_figure *f = h->figure;
-    int rows = (int)(f->rows < MOST_PIXELS ? f->rows : MOST_PIXELS);
-    int columns = (int)(f->columns < MOST_PIXELS ? f->columns : MOST_PIXELS);
+    /* Drawings for phones, which are never printed, have two pixels per point, to keep pages small.
+     */
+    const int64_t most = f->width <= NARROW ? (int64_t)(2 * h->box.width) : MOST_PIXELS;
+    int rows = (int)(f->rows < most ? f->rows : most);
+    int columns = (int)(f->columns < most ? f->columns : most);
     uint8_t *cells = malloc((size_t)rows * (size_t)columns);
     if (!cells) {
         canvas->out_of_memory = true;
@@ -78,14 +81,36 @@ static ole_box cell_box(const heat *h, int64_t row, int64_t column) {
                      height};
 }
 
-/* The number in its cell, where all have room. */
-static void draw_number(ole_canvas *canvas, const ole_box *cell, double value, uint32_t under) {
+static double number_size(const ole_box *cell) {
+    return fmin(9, cell->height * 0.55);
+}
+
+static const char *cell_number(char out[OLE_NUMBER_ROOM], double value, int digits) {
+    return ole_shown_number(out, value, fabs(value) >= 100 ? 5 : digits);
+}
+
+/* How many digits of the numbers fit their cells, so that either all are drawn or, with 0, none. */
+static int number_digits(const heat *h) {
+    const double margin = 1.2;
+    const ole_figure *f = h->figure;
+    const ole_box cell = cell_box(h, 0, 0);
     char number[OLE_NUMBER_ROOM];
-    double size = fmin(9, cell->height * 0.55);
-    int digits = fabs(value) >= 100 ? 5 : 3;
+    if (f->rows * f->columns > MOST_NUMBERS || cell.height <= 11) return 0;
+    int digits = 3;
+    for (int64_t i = 0; i < f->rows * f->columns; i++)
+        while (digits > 1 && !isnan(f->values[i]) &&
+               ole_words_width(cell_number(number, f->values[i], digits), number_size(&cell)) >
+                   cell.width - margin)
+            digits--;
+    return digits > 1 ? digits : 0;
+}
+
+static void draw_number(ole_canvas *canvas, const ole_box *cell, double value, int digits,
+                        uint32_t under) {
+    char number[OLE_NUMBER_ROOM];
+    double size = number_size(cell);
     if (isnan(value)) return;
-    ole_shown_number(number, value, digits);
-    if (ole_words_width(number, size) > cell->width) return;
+    cell_number(number, value, digits);
     canvas->words(canvas, &(ole_words){.text = number,
                                        .x = cell->x + cell->width / 2,
                                        .y = cell->y + cell->height / 2 + 0.35 * size,
@@ -97,7 +122,7 @@ static void draw_number(ole_canvas *canvas, const ole_box *cell, double value, u
 
 static void draw_shapes(ole_canvas *canvas, const heat *h) {
     const ole_figure *f = h->figure;
-    bool numbers = f->rows * f->columns <= MOST_NUMBERS && h->box.height / (double)f->rows > 11;
+    int digits = number_digits(h);
     for (int64_t r = 0; r < f->rows; r++)
         for (int64_t c = 0; c < f->columns; c++) {
             double value = f->values[r * f->columns + c];
@@ -106,7 +131,7 @@ static void draw_shapes(ole_canvas *canvas, const heat *h) {
             const ole_pen seam = {fill, 0.3, 0}; /* no hairlines between neighbours */
             ole_canvas_rectangle(canvas, &cell);
             canvas->paint(canvas, &fill, &seam);
-            if (numbers) draw_number(canvas, &cell, value, fill.rgb);
+            if (digits > 0) draw_number(canvas, &cell, value, digits, fill.rgb);
         }
 }
 
@@ -181,12 +206,31 @@ static void draw_names(ole_canvas *canvas, const heat *h, const name_list *list,
     }
 }
 
+enum { SCALE_GAP = 14, SCALE_WIDTH = 11 };
+
+static ole_axis make_scale(const heat *h) {
+    ole_axis axis;
+    const ole_range range = {.min = h->min, .max = h->max};
+    ole_axis_make(&axis, &range, h->min, h->max, 0, (int)fmax(2, h->box.height / 40));
+    axis.from = h->box.y + h->box.height;
+    axis.to = h->box.y;
+    return axis;
+}
+
+static double widest_number(const ole_axis *axis) {
+    double widest = 0;
+    char number[OLE_NUMBER_ROOM];
+    for (int i = 0; i < axis->ticks; i++)
+        widest = fmax(widest, ole_words_width(ole_axis_tick(axis, i, number), OLE_SIZE_TEXT));
+    return widest;
+}
+
 /* The scale to the right of the cells. */
 static void draw_scale(ole_canvas *canvas, const heat *h, const ole_axis *axis) {
-    const double width = 11;
+    const double width = SCALE_WIDTH;
     const ole_box *cells = &h->box;
     const ole_pen tick = {OLE_AXIS, 0.8, 0};
-    double x = cells->x + cells->width + 14;
+    double x = cells->x + cells->width + SCALE_GAP;
     enum { STEPS = 64 };
     for (int i = 0; i < STEPS; i++) {
         double height = cells->height / STEPS;
@@ -197,22 +241,23 @@ static void draw_scale(ole_canvas *canvas, const heat *h, const ole_axis *axis) 
         canvas->paint(canvas, &fill, &seam);
     }
     char number[OLE_NUMBER_ROOM];
-    double widest = 0;
     for (int i = 0; i < axis->ticks; i++) {
         double y = ole_axis_place(axis, axis->at[i]);
         ole_axis_tick(axis, i, number);
         ole_figure_rule(canvas, x + width, y, x + width + 3, y, &tick);
         ole_figure_words(canvas, number, x + width + 5, y + 0.35 * OLE_SIZE_TEXT, OLE_ANCHOR_START);
-        widest = fmax(widest, ole_words_width(number, OLE_SIZE_TEXT));
     }
-    ole_figure_words_up(canvas, h->figure->value_label, x + width + 7 + widest + OLE_SIZE_TEXT,
+    ole_figure_words_up(canvas, h->figure->value_label,
+                        x + width + 7 + widest_number(axis) + OLE_SIZE_TEXT,
                         cells->y + cells->height / 2, OLE_ANCHOR_MIDDLE);
 }
 
 void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box box) {
     heat h = {.figure = f, .box = box};
-    const double label = OLE_SIZE_TEXT + 8, scale = 64;
+    const double label = OLE_SIZE_TEXT + 8;
     find_range(&h);
+    ole_axis axis = make_scale(&h); /* the lower one drawn has no wider numbers */
+    const double scale = SCALE_GAP + SCALE_WIDTH + 7 + widest_number(&axis);
     ole_palette_scale(h.palette);
     name_list rows = list_names(f, f->row_names, f->rows);
     name_list columns = list_names(f, f->column_names, f->columns);
@@ -232,10 +277,6 @@ void ole_figure_draw_heatmap(ole_canvas *canvas, const ole_figure *f, ole_box bo
     draw_names(canvas, &h, &rows, false, true);
     draw_names(canvas, &h, &columns, true, upright);
     ole_figure_labels(canvas, f, &h.box, left - OLE_SIZE_TEXT, names + OLE_SIZE_TEXT + 4);
-    ole_axis axis;
-    const ole_range range = {.min = h.min, .max = h.max};
-    ole_axis_make(&axis, &range, h.min, h.max, 0, (int)fmax(2, h.box.height / 40));
-    axis.from = h.box.y + h.box.height;
-    axis.to = h.box.y;
+    axis = make_scale(&h);
     draw_scale(canvas, &h, &axis);
 }

@@ -69,23 +69,37 @@ static double widest_tick(const ole_axis *axis) {
     return widest;
 }
 
-/* Ticks at the figure's own numbers instead of round ones; a number that would touch the
- * previous one is omitted. */
-static void take_ticks(const ole_figure *f, ole_axis *x) {
+/* Ticks at every `stride`th of the figure's own numbers; one that would touch the previous one is
+ * omitted.  Whether none was. */
+static bool take_every(const ole_figure *f, ole_axis *x, int stride) {
     double free_from = -HUGE_VAL;
+    bool all = true;
     x->ticks = 0;
     x->step = f->x_tick_count > 0 && f->x_ticks[0] != 0 ? fabs(f->x_ticks[0]) : 1;
     for (int i = 1; i < f->x_tick_count; i++) /* the shortest step gives the decimals */
         x->step = fmin(x->step, f->x_ticks[i] - f->x_ticks[i - 1]);
-    for (int i = 0; i < f->x_tick_count && x->ticks < OLE_AXIS_TICKS; i++) {
+    for (int i = 0; i < f->x_tick_count && x->ticks < OLE_AXIS_TICKS; i += stride) {
         char number[OLE_NUMBER_ROOM];
         double at = ole_axis_place(x, x->at[x->ticks] = f->x_ticks[i]);
         double half = ole_words_width(ole_axis_tick(x, x->ticks, number), OLE_SIZE_TEXT) / 2;
-        if (!(f->x_ticks[i] >= x->min && f->x_ticks[i] <= x->max) || at - half < free_from)
+        if (!(f->x_ticks[i] >= x->min && f->x_ticks[i] <= x->max)) continue;
+        if (at - half < free_from) {
+            all = false;
             continue;
+        }
         free_from = at + half + 6;
         x->ticks++;
     }
+    return all;
+}
+
+/* Ticks at the figure's own numbers instead of round ones.  Evenly spaced ones stay so. */
+static void take_ticks(const ole_figure *f, ole_axis *x) {
+    bool even = !x->log && f->x_tick_count > 2;
+    for (int i = 2; i < f->x_tick_count; i++)
+        even &= f->x_ticks[i] - f->x_ticks[i - 1] == f->x_ticks[1] - f->x_ticks[0];
+    for (int stride = 1; !take_every(f, x, stride) && even && stride < f->x_tick_count; stride++)
+        continue;
 }
 
 /* Both axes with their places in `box`, from which they take their room. */

@@ -239,10 +239,10 @@ static void put_results(FILE *out, const ole_hub_card *c) {
 
 static void put_threshold(FILE *out, const ole_model_info *m) {
     if (!m->classifier && m->threshold_score == OLE_SCORE_NONE) return;
-    fprintf(out, "\n## Calibration and what it does not know\n\n");
+    fprintf(out, "\n## Calibration and unknown samples\n\n");
     fprintf(out, "Probabilities are softmax(logits / %.6g).\n", m->temperature);
     if (m->threshold_score == OLE_SCORE_NONE) {
-        fprintf(out, "No threshold is stored: every sample gets a class.\n");
+        fprintf(out, "No threshold is stored, so every sample gets a class.\n");
         return;
     }
     static const char *const meaning[] = {

@@ -30,12 +30,14 @@ void ole_page_add_choice(ole_page *page, const ole_novelty_choice *c) {
     ole_text_table_add_to_page(
         &table, page,
         c->map_refitted
-            ? "Decided without novel samples: each group of known classes was left out of a fit of "
-              "map and classifier, and played the novel one. AUROC of held-out known samples "
-              "against the group."
-            : "Decided without novel samples: each group of known classes was left out of a fit of "
-              "the classifier, and played the novel one. AUROC of held-out known samples against "
-              "the group. The network itself has seen all classes, so these numbers are too high.");
+            ? "Chosen without novel samples: map and classifier were fitted again without one "
+              "group "
+              "of known classes at a time, and that group stood in for novel data. The numbers are "
+              "AUROCs of held-out known samples against the group."
+            : "Chosen without novel samples: the classifier was fitted again without one group of "
+              "known classes at a time, and that group stood in for novel data. The numbers are "
+              "AUROCs of held-out known samples against the group; they are too high, as the "
+              "network itself has seen all classes.");
 }
 
 /* The score under which predictions are "unknown", and where that threshold comes from. */
@@ -58,9 +60,9 @@ void ole_page_add_model(ole_page *page, const ole_model *model) {
     ole_text_table table = {.columns = 2, .names = names};
     ole_text_table_row(&table, "network|%s", m->net);
     if (m->height == 1 && m->width == 1)
-        ole_text_table_row(&table, "takes|vectors of %d", m->channels);
+        ole_text_table_row(&table, "input|vectors of %d numbers", m->channels);
     else
-        ole_text_table_row(&table, "takes|images, %d × %d × %d", m->channels, m->height, m->width);
+        ole_text_table_row(&table, "input|images, %d × %d × %d", m->channels, m->height, m->width);
     ole_text_table_row(&table, "features|%" PRId64, m->features);
     ole_text_table_row(&table, "classes|%d", m->classes);
     if (m->classifier) {
@@ -70,7 +72,7 @@ void ole_page_add_model(ole_page *page, const ole_model *model) {
         if (m->threshold_score != OLE_SCORE_NONE)
             ole_text_table_row(&table, "score for unknown|%s", ole_score_title(m->threshold_score));
     } else {
-        ole_text_table_row(&table, "classifier|none: compare its features");
+        ole_text_table_row(&table, "classifier|none; compare features instead");
     }
     ole_page_section(page, "The model");
     ole_text_table_add_to_page(&table, page, "As stored in the model's file.");

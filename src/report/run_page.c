@@ -343,7 +343,7 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
     f.value_min = 0;
     f.value_max = 100;
     f.height = 400;
-    ole_page_figure(page, &f, "How the samples of each class are classified, in % of the class.");
+    ole_page_figure(page, &f, "How the samples of each class are classified, in % of that class.");
     free(shares);
 }
 
@@ -368,7 +368,7 @@ static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) 
         list[i] = captions[i];
     }
     snprintf(caption, sizeof caption,
-             "%.100s%sThe network's most confident mistakes: true class → predicted class.",
+             "%.100s%sthe most confident mistakes: true class → predicted class.",
              several ? run->folder : "", several ? ": " : "");
     ole_page_images images;
     uint8_t *pixels;
@@ -491,7 +491,7 @@ ole_status ole_run_page_write(const ole_report *r, const ole_report_options *opt
     if (status != OLE_OK) return status;
     ole_page_refresh(page, options->refresh);
     if (options->refresh > 0)
-        ole_page_text(page, "Training is under way: this page shows the curves so far and "
+        ole_page_text(page, "Training is in progress. This page shows the curves so far and "
                             "refreshes itself. The rest appears at the end.");
     if (r->count == 1)
         add_headlines(page, first, &r->runs[0]);

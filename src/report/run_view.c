@@ -72,7 +72,7 @@ static ole_status load_lone(ole_run_view *r, ole_error *error) {
     r->classifier = model->classifier;
     r->without_data = !r->options.data;
     if (r->without_data) {
-        snprintf(r->without, sizeof r->without, "name samples to show it on with --data");
+        snprintf(r->without, sizeof r->without, "pass --data to choose the samples");
         return OLE_OK;
     }
     ole_train_dataset_options(&r->options, &options);

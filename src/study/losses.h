@@ -17,7 +17,7 @@ enum { OLE_LOSSES = 32, OLE_LOSS_NAME = 48, OLE_LOSS_SETTINGS = 5 };
 
 typedef struct ole_losses_options {
     const ole_train_options *train; /* `out` is the folder; loss and what is tuned are ignored */
-    const char *losses;             /* "softmax,softmax+ole,arcface"; NULL: a handful */
+    const char *losses;             /* "softmax,softmax+ole,arcface"; NULL: the nine of losses.c */
     const char *novel;              /* classes to leave out of training and to detect; or NULL */
     int64_t settings;               /* of each loss, 1 to OLE_LOSS_SETTINGS */
     int jobs;                       /* as in ole_study_options, like the rest */

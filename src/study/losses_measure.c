@@ -16,8 +16,8 @@
 #include <string.h>
 
 const char *const ole_measured_title[OLE_MEASURES] = {
-    "test error %",    "1-NN error %", "angle inside",    "angle between", "rank",
-    "rank of a class", "ECE %",        "novelty AUROC %", "ms per step"};
+    "test error, %",  "1-NN error, %", "angle within",     "angle between", "rank",
+    "rank per class", "ECE, %",        "novelty AUROC, %", "ms per step"};
 const char *const ole_measured_key[OLE_MEASURES] = {
     "test_error", "knn1_error", "angle_within",  "angle_between", "effective_rank",
     "class_rank", "ece",        "novelty_auroc", "step_ms"};

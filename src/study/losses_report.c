@@ -72,7 +72,7 @@ static bool print_json(const ole_losses *l, const ole_train_options *train, FILE
 /* ---- report.html -------------------------------------------------------------------------- */
 
 static void add_table(ole_page *page, const ole_losses *l, bool differences) {
-    const char *names[3 + OLE_MEASURES] = {"loss", "chosen", "validation error %"};
+    const char *names[3 + OLE_MEASURES] = {"loss", "chosen", "validation error, %"};
     int shown[OLE_MEASURES], count = 0;
     for (int m = 0; m < OLE_MEASURES; m++) {
         bool any = false;

@@ -113,11 +113,15 @@ static void add_value(curve *c, double x, ole_study_error y) {
     at[2 * c->points] = isfinite(y.std) ? y.std : 0.0;
 }
 
-static ole_figure figure_of(curve *c, const char *x_label, const char *y_label) {
+/* A single seed has no deviation, and so no band. */
+static ole_figure figure_of(curve *c, int64_t seeds, const char *x_label, const char *y_label) {
     ole_figure figure;
     ole_figure_init(&figure);
-    for (int i = 0; i < c->count; i++) /* lines without points go */
-        if (c->series[i].count > 0) c->series[figure.series_count++] = c->series[i];
+    for (int i = 0; i < c->count; i++) { /* lines without points go */
+        if (c->series[i].count == 0) continue;
+        if (seeds == 1) c->series[i].spread = NULL, c->series[i].band = false;
+        c->series[figure.series_count++] = c->series[i];
+    }
     figure.series = c->series;
     figure.x_label = x_label;
     figure.y_label = y_label;
@@ -209,7 +213,7 @@ ole_status ole_study_draw_epochs(const ole_study_result *result, const ole_train
     curve c = {0};
     bool good = trace_epochs(result, train, number, &c);
     if (good) {
-        const ole_figure figure = figure_of(&c, "epoch", number->y_label);
+        const ole_figure figure = figure_of(&c, result->seeds, "epoch", number->y_label);
         if (figure.series_count > 0) add(context, &figure);
     }
     free_curve(&c);
@@ -219,21 +223,46 @@ ole_status ole_study_draw_epochs(const ole_study_result *result, const ole_train
 /* What differs between the kinds of studies. */
 static const struct looks {
     bool (*trace)(const ole_study *, curve *); /* false: out of memory */
-    const char *title, *heading, *x_label, *y_label, *caption;
+    const char *title, *heading, *x_label, *y_label;
 } looks[] = {
-    [OLE_STUDY_TUNE] = {trace_tuning, "Choice of λ", "Error against λ", "λ", "validation error, %",
-                        "Error on the validation set; dashed: softmax alone. Bands: standard "
-                        "deviation over the seeds."},
+    [OLE_STUDY_TUNE] = {trace_tuning, "Choice of λ", "Error against λ", "λ", "validation error, %"},
     [OLE_STUDY_SWEEP] = {trace_sweep, "Accuracy against samples per class",
                          "Accuracy against samples per class", "samples per class",
-                         "test accuracy, %",
-                         "Accuracy on the test set. Bands: standard deviation over the seeds."},
+                         "test accuracy, %"},
     [OLE_STUDY_COMPARE] = {trace_comparison, "With and without OLÉ", "Error against epochs",
-                           "epoch", "test error, %",
-                           "Error on the test set after each epoch (of 1-NN where OLÉ is alone): "
-                           "mean of the runs that did not diverge; bands: standard deviation over "
-                           "the seeds. The last epoch counts."},
+                           "epoch", "test error, %"},
 };
+
+enum { CAPTION = 256 };
+
+/* Says what the figure shows, and only that: without softmax alone, or with one seed, it has no
+ * dashed line and no bands. */
+static const char *write_caption(const ole_study *study, const ole_figure *f, char out[CAPTION]) {
+    static const char *const measured[] = {
+        [OLE_STUDY_TUNE] = "Error on the validation set.",
+        [OLE_STUDY_SWEEP] = "Accuracy on the test set.",
+        [OLE_STUDY_COMPARE] = "Error on the test set after each epoch; the last one counts."};
+    bool compares = study->kind == OLE_STUDY_COMPARE, bands = false, dashed = false;
+    const ole_series *first = &f->series[0];
+    char single[64] = "";
+    for (const ole_series *s = f->series; s < f->series + f->series_count; s++) {
+        bands |= s->band;
+        dashed |= s->dotted;
+    }
+    if (study->kind == OLE_STUDY_TUNE && first->count == 1 && !first->dotted)
+        snprintf(single, sizeof single, " Only one %s was tried, %g.",
+                 study->vary ? study->vary : "λ", first->x[0]);
+    snprintf(out, CAPTION, "%s%s%s%s",
+             compares && is_alone(study)
+                 ? "Error of 1-NN on the test set after each epoch; the last one counts."
+                 : measured[study->kind],
+             single, dashed ? " Dashed: softmax alone." : "",
+             !bands     ? ""
+             : compares ? " Lines: mean of the runs that did not diverge; bands: ± standard "
+                          "deviation over the seeds."
+                        : " Bands: ± standard deviation over the seeds.");
+    return out;
+}
 
 /* "vgg16 on cifar10" */
 typedef char title_text[sizeof(ole_quoted) * 2 + 8];
@@ -245,7 +274,8 @@ static ole_status draw(const ole_study *study, title_text title, curve *c, ole_f
     *c = (curve){0};
     if (!look->trace(study, c))
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
-    *figure = figure_of(c, study->vary ? study->vary : look->x_label, look->y_label);
+    *figure =
+        figure_of(c, study->result.seeds, study->vary ? study->vary : look->x_label, look->y_label);
     snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(study->train.net).text,
              ole_quote_string(ole_page_data_name(study->train.data)).text);
     if (strlen(title) <= LONGEST_TITLE) figure->title = title;
@@ -330,14 +360,16 @@ static void add_table(ole_page *page, const ole_study *study) {
         if (tested) ole_text_table_add(&table, "%s", ole_study_error_text(p->test, " %").text);
         if (nearest) ole_text_table_add(&table, "%s", ole_study_error_text(p->knn1, " %").text);
     }
-    ole_text_table_add_to_page(&table, page, "Means and standard deviations over the seeds.");
+    ole_text_table_add_to_page(&table, page,
+                               r->seeds > 1 ? "Means and standard deviations over the seeds."
+                                            : "One seed per row.");
 }
 
 static ole_status write_page(const ole_study *study, const ole_figure *figure, ole_error *error) {
     const ole_study_result *r = &study->result;
     const struct looks *look = &looks[study->kind];
     title_text title, subtitle;
-    char path[OLE_RUN_PATH], runs[CELL];
+    char path[OLE_RUN_PATH], runs[CELL], caption[CAPTION];
     snprintf(title, sizeof title, "%s on %s", look->title,
              ole_quote_string(ole_page_data_name(study->train.data)).text);
     snprintf(subtitle, sizeof subtitle, "%s · %" PRId64 " epoch%s · %" PRId64 " seed%s",
@@ -351,7 +383,8 @@ static ole_status write_page(const ole_study *study, const ole_figure *figure, o
     snprintf(runs, sizeof runs, "%" PRId64 " of %" PRId64, r->ended, r->total);
     if (r->ended < r->total) ole_page_headline(page, "runs", runs, "running or interrupted");
     ole_page_section(page, look->heading);
-    if (figure->series_count > 0) ole_page_figure(page, figure, look->caption);
+    if (figure->series_count > 0)
+        ole_page_figure(page, figure, write_caption(study, figure, caption));
     add_table(page, study);
     status = ole_page_write(page, path, error);
     ole_page_free(page);
@@ -376,12 +409,13 @@ ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
 }
 
 ole_status ole_study_draw_curve(const ole_study *study, ole_page *page, ole_error *error) {
+    char caption[CAPTION];
     title_text title;
     curve c;
     ole_figure figure;
     ole_status status = draw(study, title, &c, &figure, error);
     if (status == OLE_OK && figure.series_count > 0)
-        ole_page_figure(page, &figure, looks[study->kind].caption);
+        ole_page_figure(page, &figure, write_caption(study, &figure, caption));
     free_curve(&c);
     return status;
 }

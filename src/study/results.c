@@ -75,7 +75,7 @@ ole_status ole_study_pick(const ole_study *study, int64_t *picked, ole_error *er
     }
     if (best < 0 && blind)
         return ole_fail(error, OLE_ERROR_DATA,
-                        "no validation samples to choose lambda with: every class has too few for "
+                        "no validation samples to choose lambda with: no class has enough for "
                         "val_split %g; raise it, or add samples",
                         study->train.val_split);
     if (best < 0)

@@ -46,7 +46,7 @@ def check_mistakes(ole, work):
     (work / "wide.npy").write_bytes(npyfile.array("<f4", (3, 3), [1, 0, 0, 0, 1, 0, 0, 0, 1]))
     (work / "nan.npy").write_bytes(npyfile.array("<f4", (3, 2), [1, 2, 3, math.nan, 5, 6]))
     see = "see 'ole align --help'"
-    wrong("a.npy", f"B.npy is missing: the same items in the same order, in the space to map to; {see}", 2)
+    wrong("a.npy", f"missing argument B.npy: the same items in the same order, in the space to map to; {see}", 2)
     wrong("a.npy short.npy", "a.npy has 12 rows, short.npy 3: both must hold the same items in the same order")
     wrong("wide.npy short.npy", "wide.npy has 3 dimensions, short.npy only 2: a map into fewer keeps no angles; swap "
           "the files")

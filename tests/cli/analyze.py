@@ -102,7 +102,7 @@ def check_mistakes(ole):
           "nowhere/page.html: cannot write: No such file or directory")
     wrong("nan-F.npy four-L.npy --json --figures nowhere/f",
           "nowhere/f: cannot create the folder: No such file or directory")
-    wrong("four-F.npy", "LABELS.npy is missing: [rows], numbers or words, as .npy, .npz, .txt or "
+    wrong("four-F.npy", "missing argument LABELS.npy: [rows], numbers or words, as .npy, .npz, .txt or "
           "FILE.csv:COLUMN; rows with a label < 0 are ignored; see 'ole analyze --help'", 2)
     (ole.work / "each-L.npy").write_bytes(npyfile.array("<i8", (4,), [0, 1, 2, 3]))
     ole.run(*"analyze four-F.npy each-L.npy --no-tsne --out each.html".split())

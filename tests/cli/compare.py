@@ -28,7 +28,7 @@ def check_usage(ole):
 
     wrong(f"compare digits {NET} --out x --losses softmax,softmax", "losses: softmax is given twice")
     wrong(f"compare digits {NET} --out x --losses center",
-          "loss: center cannot stand without a classifier; use softmax+center")
+          "loss: center needs a classifier; use softmax+center")
     wrong(f"compare digits {NET} --out x --losses arcface+smoothing",
           "losses: arcface+smoothing: smoothing is for softmax")
     wrong(f"compare digits {NET} --out x --settings 6", "--settings '6': expected a whole number from 1 to 5")
@@ -57,7 +57,7 @@ def check_results(ole, work):
     difference = [float(rows[2 * i + s]["test_error"]) - float(rows[s]["test_error"]) for i in range(6) for s in range(2)]
     check_that("paired differences", all(abs(sum(difference[2 * i:2 * i + 2]) / 2 -
                found[i]["difference"]["test_error"]["mean"]) < 1e-6 for i in range(6)))
-    page = (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text().replace("<wbr>", "")
     check_that("the page names them", all(name in page for name in LOSSES.split(",")))
     check_that("the run's options name its loss", "loss: arcface" in next(
         folder.glob("arcface/retrain-*/seed-0/config.yaml")).read_text())
@@ -76,6 +76,9 @@ def check_vectors(ole, work):
     succeed(ole, "compare npy:x.npy,y.npy --net FC8 --epochs 2 --batch-size 30 --threads 1 --settings 1 --losses "
           "softmax,softmax+mcr2 --out vectors")
     check_that("vectors", len(json.loads((work / "vectors/losses.json").read_text())["losses"]) == 2)
+    succeed(ole, "compare npy:x.npy,y.npy --net FC8 --epochs 1 --batch-size 30 --threads 1 --losses softmax --out usual")
+    own = json.loads((work / "usual/softmax/results.json").read_text())
+    check_that("five settings by default", len([p for p in own["points"] if p["part"] == "grid"]) == 5)
 
 
 def check_all(ole, work):

@@ -180,7 +180,7 @@ def check_usage(ole):
     check(ole, "data", err="ole data: list, get or check expected; see 'ole data --help'\n", code=2)
     check(ole, "data put",
           err="ole data: put: list, get or check expected; see 'ole data --help'\n", code=2)
-    check(ole, "data get", err="ole data get: NAME is missing: a data set of 'ole data list', or a "
+    check(ole, "data get", err="ole data get: missing argument NAME: a data set of 'ole data list', or a "
           "URL; see 'ole data get --help'\n", code=2)
     check(ole, "data get http://127.0.0.1/x.bin", err="ole data get: http://127.0.0.1/x.bin: a URL "
           "needs --out FOLDER\n", code=2)

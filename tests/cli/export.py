@@ -12,7 +12,7 @@ TRAIN = "train digits --net C4-MP-FC8 --samples-per-class 4 --epochs 1 --threads
 
 def check_usage(ole):
     see = "see 'ole export --help'"
-    check(ole, "export", code=2, err="ole export: MODEL is missing: a run folder, a .safetensors file, or "
+    check(ole, "export", code=2, err="ole export: missing argument MODEL: a run folder, a .safetensors file, or "
           f"hf:OWNER/MODEL from a hub; {see}\n")
     check(ole, "export r", err="ole export: name what to write: --onnx M.onnx, --hub FOLDER, or both\n", code=2)
     check(ole, "export r --onxn m", err="ole export: unknown option --onxn; did you mean --onnx?\n",

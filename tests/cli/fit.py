@@ -117,7 +117,7 @@ def check_report(ole, work):
     check_that("what is on it", all(text in page for text in ("Confusion matrix", "Angles between features", *NAMES)) and
                "Error after each epoch" not in page)
     facts = dict(cells(work / "m.html", "The model")[1:])
-    check_that(f"facts: {facts}", facts["takes"] == f"vectors of {DIM}" and facts["classes"] == "5" and
+    check_that(f"facts: {facts}", facts["input"] == f"vectors of {DIM} numbers" and facts["classes"] == "5" and
                "samples by 'ole fit'" in facts["unknown"])
     table = cells(work / "m.html", "Which score to use")
     wanted = [[f"{s['mean']:.4f}", *(f"{g:.4f}" for g in s["groups"])] for s in choice["auroc"].values()]

@@ -238,11 +238,11 @@ check("size from a local config.json", "images: 12x12, from the config.json" in 
 
 # Few images: the commands that are printed leave the backbone as it is, and run as they are.
 r = run(*TUNE, "hf:me/digits", "--net", "C8-MP-FC32", "--normalize", "half", "--out", "few")
-commands = re.search(r"40 images are few; with the backbone as it is: (.*)", r.stderr)[1]
+commands = re.search(r"with only 40 images, a classifier on the pretrained features may have the lower error: (.*)", r.stderr)[1]
 r = subprocess.run(["bash", "-ec", f'ole() {{ "{ole}" "$@"; }}; {commands}'], capture_output=True, text=True, cwd=folder,
                    env={**os.environ, "XDG_CACHE_HOME": str(cache), "HF_ENDPOINT": endpoint})
 check("commands for few images", r.returncode == 0 and (folder / "fitted.safetensors").exists() and
-      "images are few" not in r.stderr, r.stderr)
+      "a classifier on the pretrained" not in r.stderr, r.stderr)
 begun, kept_weights = ((folder / p).read_bytes() for p in ("run/best.safetensors", "backbone/best.safetensors"))
 
 
@@ -309,7 +309,7 @@ private = f"{endpoint}/private/w.safetensors".replace("//", "//me:SECRET1@")
 r = run(*TUNE, f"{private}?token=SECRET2#sha256={hashlib.sha256(Hub.content).hexdigest()}", *NET, "url7")
 shown = r.stdout + r.stderr
 stored = [p for place in (folder / "url7", cache) for p in place.rglob("*") if p.is_file()]
-check("loaded with a password", "0 skipped" in shown and "images are few" in shown, shown)
+check("loaded with a password", "0 skipped" in shown and "a classifier on the pretrained" in shown, shown)
 check("no secret is printed", "SECRET" not in shown and "@127" not in shown, shown)
 check("nor stored", len(stored) > 5 and not [p for p in stored if re.search(rb"SECRET|me:S", p.read_bytes())], stored)
 check("but the URL is", f"init_from: {endpoint}/private/w.safetensors#sha256=" in (folder / "url7/config.yaml").read_text(),

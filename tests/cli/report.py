@@ -17,7 +17,7 @@ from run import check, check_that, read_json
 
 SMALL = ("train digits --net C4-MP-FC8 --samples-per-class 12 --batch-size 32 --threads 1 --epochs 2 "
          "--no-report")
-VOID = {"meta", "link", "img", "input", "br"}
+VOID = {"meta", "link", "img", "input", "br", "wbr"}
 
 
 class Page(html.parser.HTMLParser):
@@ -81,7 +81,7 @@ def check_one(ole, work):
                                                  "Angles between features", "Singular values",
                                                  "Map of the features", "How it was trained"])
     words = {text for drawing in page.drawings for text in drawing.itertext()}
-    check_that("its figures", len(page.drawings) == 7 and
+    check_that("its figures", len(page.drawings) == 2 * 7 and  # wide and narrow
                {"Error after each epoch", "Loss in each epoch", "Confusion matrix", "epoch", "test set", "within classes"} <= words)
     check_that("figures, mistakes and a map, each with a caption",
                page.tags["figure"] == page.tags["figcaption"] == 9)
@@ -182,7 +182,7 @@ def check_train(ole, work):
 
 def check_mistakes(ole, work):
     see = "see 'ole report --help'"
-    check(ole, "report", err=f"ole report: RUN is missing: run folders of 'ole train', or the file of one model; {see}\n", code=2)
+    check(ole, "report", err=f"ole report: missing argument RUN: run folders of 'ole train', or the file of one model; {see}\n", code=2)
     none = ole.run("report", "nowhere")
     check_that("no such run", none.returncode == 1 and none.stderr ==
                "ole report: nowhere: holds no run of 'ole train'\n")

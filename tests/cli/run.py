@@ -362,9 +362,9 @@ def check_usage(ole):
         check(ole, args, err=f"ole score: {message}\n", code=2)
 
     see = "see 'ole score --help'"
-    wrong("score", "FEATURES.npy is missing: [rows, dimensions], as .npy, .npz or .csv; "
+    wrong("score", "missing argument FEATURES.npy: [rows, dimensions], as .npy, .npz or .csv; "
           + see)
-    wrong("score F.npy", "LABELS.npy is missing: [rows], numbers or words, as .npy, .npz, .txt or "
+    wrong("score F.npy", "missing argument LABELS.npy: [rows], numbers or words, as .npy, .npz, .txt or "
           "FILE.csv:COLUMN; rows with a label < 0 are ignored; " + see)
     wrong("score F.npy L.npy x", f"unexpected argument 'x'; {see}")
     wrong("score F.npy L.npy --grd G.npy", "unknown option --grd; did you mean --grad?")

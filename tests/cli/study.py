@@ -53,8 +53,8 @@ def check_usage(ole, work):
         check(ole, args, err=f"ole {args.split()[0]}: {message}\n", code=2)
 
     wrong("tune --resume --out nowhere", "nowhere: no study to resume")
-    wrong("tune", f"DATA is missing: a data set, such as digits or folder:photos; {SEE}")
-    wrong("tune digits", f"--out is missing: the folder of the study, such as runs/first; {SEE}")
+    wrong("tune", f"missing argument DATA: a data set, such as digits or folder:photos; {SEE}")
+    wrong("tune digits", f"missing option --out: the folder of the study, such as runs/first; {SEE}")
     wrong("tune digits --lambda 1", "unknown option --lambda; did you mean --lambdas?")
     net = "digits --net C4 --out never "
     numbers = "use up to 1000 comma-separated numbers"
@@ -88,12 +88,22 @@ def check_usage(ole, work):
 # ---- Results ------------------------------------------------------------------------------------
 
 def check_one_lambda(ole, work):
-    """Beside a single lambda softmax is a dotted line too."""
-    ole.run(*f"tune digits {SMALL} --epochs 1 --lambdas 0,0.25 --seeds 1 --out one".split())
+    """Beside a single lambda softmax is a dotted line too; terminal and page say that one was tried."""
+    done = ole.run(*f"tune digits {SMALL} --epochs 1 --lambdas 0,0.25 --seeds 1 --out one".split())
+    check_that("one lambda: the terminal", "\nonly one lambda above 0 was tried, 0.25; --lambdas " in done.stdout)
+    check_that("one lambda: the caption", "<figcaption>Error on the validation set. Only one λ was tried, 0.25. Dashed: "
+               "softmax alone.</figcaption>" in (work / "one/report.html").read_text())
     curve = (work / "one/curve.svg").read_text()
     dotted = re.findall(r'stroke-dasharray="4"[^>]* d="M([^"]*)"', curve)
     check_that("one lambda: softmax is a line", len(dotted) == 1 and dotted[0].count("L") == 1)
     check_that("one lambda: its tick", ">0.25</text>" in curve and ">0.2</text>" not in curve)
+
+
+def check_caption(ole, work):
+    """A caption names what is drawn: no dashed line without softmax alone, no bands with one seed."""
+    ole.run(*f"tune digits {SMALL} --epochs 1 --lambdas 0.25,1 --seeds 1 --out plain".split())
+    page = (work / "plain/report.html").read_text()
+    check_that("neither dashed nor bands", "<figcaption>Error on the validation set.</figcaption>" in page)
 
 
 def check_tune(ole, work):
@@ -106,6 +116,9 @@ def check_tune(ole, work):
     files = {p.name for p in (work / "tune").iterdir() if p.is_file()}
     check_that("the files", {"config.yaml", "curve.svg", "report.html", "results.csv",
                              "results.json", "study.json"} <= files)
+    check_that("its caption", "<figcaption>Error on the validation set. Dashed: softmax alone. Bands: ± standard "
+               "deviation over the seeds.</figcaption>" in (work / "tune/report.html").read_text() and
+               "only one" not in done.stdout)
     curve = (work / "tune/curve.svg").read_text()
     check_that("the ticks are the lambdas that were tried", ">0.0625</text>" in curve and ">0.25</text>" in curve
                and ">0.1</text>" not in curve)
@@ -201,7 +214,7 @@ def check_no_validation(ole, work):
     done = ole.run(*"tune npy:few-x.npy,few-y.npy --net FC4 --epochs 1 --seeds 1 --lambdas 0,1 --threads 1 "
                    "--out few".split())
     check_that(f"nothing to choose by: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
-        "ole tune: no validation samples to choose lambda with: every class has too few for val_split 0.1; "
+        "ole tune: no validation samples to choose lambda with: no class has enough for val_split 0.1; "
         "raise it, or add samples\n"))
 
 
@@ -368,6 +381,7 @@ def check_divergence(ole, work):
 def check_all(ole, work):
     check_usage(ole, work)
     check_one_lambda(ole, work)
+    check_caption(ole, work)
     check_tune(ole, work)
     check_no_validation(ole, work)
     check_large_seed(ole, work)

@@ -32,9 +32,9 @@ def check_usage(ole):
     def wrong(args, message):
         check(ole, "train " + args, err=f"ole train: {message}\n", code=2)
 
-    wrong("", f"DATA is missing: a data set, such as digits or folder:photos; {SEE}")
+    wrong("", f"missing argument DATA: a data set, such as digits or folder:photos; {SEE}")
     wrong("--resume --out nowhere", "nowhere: no run to resume")
-    wrong("digits --resume", f"--out is missing: the folder to resume, such as runs/first; {SEE}")
+    wrong("digits --resume", f"missing option --out: the folder to resume, such as runs/first; {SEE}")
     wrong("digits mnist", f"unexpected argument 'mnist'; {SEE}")
     wrong("digits --batchsize 3", "unknown option --batchsize; did you mean --batch-size?")
     wrong("digits -x", "unknown option -x; 'ole train --help' lists them")
@@ -214,10 +214,10 @@ def check_followed(ole, work):
     said.close()
     epochs = [int(re.search(r"(\d+) of 1000000 epochs", page).group(1)) for page in pages if page]
     check_that(f"pages that follow the run: {epochs}", len(epochs) == 2 and 0 < epochs[0] < epochs[1] and all(
-        refreshes(page) and "Training is under way" in page and ">Learning curves</h2>" in page and
+        refreshes(page) and "Training is in progress" in page and ">Learning curves</h2>" in page and
         "of 0 samples" not in page for page in pages))
     page = path.read_text()
-    check_that("at the end no more", not refreshes(page) and "Training is under way" not in page)
+    check_that("at the end no more", not refreshes(page) and "Training is in progress" not in page)
     lines = metrics(work / "followed")[:19]
     ole.run(*SMALL.split(), "--epochs", "20", "--milestones", "none", "--no-report", "--out", "alone")
     check_that("a page that follows changes nothing", metrics(work / "alone")[:19] == lines)
@@ -409,7 +409,7 @@ def check_models(ole, work):
     check_that("F.npy", npyfile.read(work / "F.npy")[:2] == ("<f4", (539, 16)))
     check_that("L.npy", npyfile.read(work / "L.npy")[:2] == ("<i8", (539,)))
     check(ole, "features m digits", code=2,
-          err="ole features: --out is missing: F.npy L.npy; see 'ole features --help'\n")
+          err="ole features: missing option --out F.npy L.npy; see 'ole features --help'\n")
     check(ole, "features m digits --split validation --out F.npy L.npy", code=1,
           err="ole features: digits: this split has no samples; choose another with --split, or make it "
           "with --val-split\n")
@@ -478,7 +478,7 @@ def check_predict(ole, work):
     both = ole.run("predict", "m", "bad.png", "one.pgm")
     check_that("a bad image does not stop the others", both.returncode == 1 and
                both.stdout.startswith("one.pgm: 1 0.") and "bad.png" in both.stderr)
-    check(ole, "predict", code=2, err="ole predict: MODEL is missing: a run folder, a .safetensors file, or hf:OWNER/MODEL from a hub; "
+    check(ole, "predict", code=2, err="ole predict: missing argument MODEL: a run folder, a .safetensors file, or hf:OWNER/MODEL from a hub; "
           "see 'ole predict --help'\n")
 
 

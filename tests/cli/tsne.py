@@ -73,11 +73,11 @@ def check_mistakes(ole, work):
     def wrong(args, message, code=1):
         check(ole, "tsne " + args, err=f"ole tsne: {message}\n", code=code)
 
-    wrong("", "FEATURES.npy is missing: [rows, dimensions], as .npy, .npz or .csv; "
+    wrong("", "missing argument FEATURES.npy: [rows, dimensions], as .npy, .npz or .csv; "
           "see 'ole tsne --help'", 2)
     wrong("F.npy --out m.npy --learning-rate 0",
           "--learning-rate '0': expected auto or a number from 1e-09 to 1000000000", 2)
-    wrong("F.npy", "--out is missing: Y.npy; see 'ole tsne --help'", 2)
+    wrong("F.npy", "missing option --out Y.npy; see 'ole tsne --help'", 2)
     wrong("F.npy --theta 2", "--theta '2': expected a number from 0 to 1", 2)
     wrong("none.npy --out Y.npy", "none.npy: cannot open: No such file or directory")
     wrong("nan.npy --out Y.npy", "nan.npy: row 5 holds NaN or Inf")

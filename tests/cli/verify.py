@@ -14,9 +14,9 @@ SEE = "see 'ole verify --help'"
 
 
 def check_usage(ole, work):
-    check(ole, "verify", code=2, err="ole verify: FEATURES.npy is missing: [rows, dimensions], as "
+    check(ole, "verify", code=2, err="ole verify: missing argument FEATURES.npy: [rows, dimensions], as "
           f".npy, .npz or .csv; {SEE}\n")
-    check(ole, "verify F.npy", code=2, err=f"ole verify: --pairs PAIRS.txt or --labels L.npy is missing; {SEE}\n")
+    check(ole, "verify F.npy", code=2, err=f"ole verify: missing option --pairs PAIRS.txt or --labels L.npy; {SEE}\n")
     check(ole, "verify F.npy --pairs P.txt --labels L.npy", code=2,
           err="ole verify: --pairs cannot be combined with --labels\n")
     check(ole, "verify F.npy --labels L.npy --names N.txt", code=2,

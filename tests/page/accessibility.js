@@ -50,9 +50,11 @@
     // ---- Figures -------------------------------------------------------------------------------
 
     for (const drawing of all("svg.figure").filter(visible)) {
-        const frame = drawing.getBoundingClientRect();
+        const frame = drawing.getBoundingClientRect(), scale = frame.width / drawing.viewBox.baseVal.width;
         for (const text of all("text", drawing)) {
-            const box = text.getBoundingClientRect();
+            const box = text.getBoundingClientRect(), size = scale * Number(text.getAttribute("font-size"));
+            // Numbers on cells are smaller, and are in the table too.
+            expect(size >= 10 || !text.classList.contains("fill-ink"), `a text of ${size.toFixed(1)} pixels`, text);
             expect(box.left >= frame.left - 1 && box.right <= frame.right + 1 && box.top >= frame.top - 1
                 && box.bottom <= frame.bottom + 1, "a text runs off its figure", text);
         }

@@ -361,7 +361,17 @@ def check_layout(browser):
         return [Math.round(lines), fits];
     })()""")
     check("a phone shows a headline on one line", lines == [1, True], str(lines))
+    narrow = browser.evaluate("""[...document.querySelectorAll("svg.figure")].filter((drawing) => drawing.checkVisibility())
+        .map((drawing) => Boolean(drawing.closest(".narrow")))""")
+    check("a phone shows each figure as drawn for it", len(narrow) >= 7 and all(narrow), str(narrow))
+    browser.mouse("mouseMoved", *centre(browser, "figure[data-x] .narrow svg svg"))
+    browser.settle(0.2)
+    tips = visible_tips(browser)
+    check("a phone shows values of a learning curve", len(tips) == 1 and "epoch" in tips[0], str(tips))
+    browser.mouse("mouseMoved", 1, 1)
     browser.size(1280, 900)
+    wide = browser.evaluate("[...document.querySelectorAll('.narrow')].filter((drawing) => drawing.checkVisibility()).length")
+    check("a wide screen shows each figure once", wide == 0, str(wide))
 
 
 def check_linked(browser):
@@ -489,13 +499,16 @@ def check_seeds(browser):
 
 def check_marks(browser):
     """The threshold is a line in the histogram, under its name, which stays inside the axes: up to 4 px aside."""
-    marks = browser.evaluate("""[...document.querySelectorAll("svg.figure > path.stroke-ink")].map((line) => {
+    marks = browser.evaluate("""[...document.querySelectorAll("figure > svg.figure > path.stroke-ink")].map((line) => {
         const name = [...line.parentElement.children].find((e) => e.textContent === "threshold");
         const [a, b] = [line, name].map((e) => e?.getBoundingClientRect());
         return b && a.height > 100 && b.bottom <= a.top + 8 && b.left <= a.right + 4 && b.right >= a.left - 4;
     })""")
     check("thresholds are marked in the histograms", len(marks) >= 3 and all(marks), str(marks))
     check_accessibility(browser, "novelty")
+    browser.size(390, 844, mobile=True)
+    check_accessibility(browser, "novelty on a phone")
+    browser.size(1280, 900)
 
 
 def check_accessibility(browser, look):

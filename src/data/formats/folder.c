@@ -230,7 +230,7 @@ static ole_status check_test(const char *folder, int64_t images, ole_error *erro
     if (images > 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_DATA,
                     "%s: no readable images; put the test images there, one subfolder per class, "
-                    "or remove it and a share of the training images is held out",
+                    "or remove it to hold out a share of the training images",
                     ole_quote_string(folder).text);
 }
 

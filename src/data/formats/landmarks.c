@@ -59,7 +59,8 @@ static ole_status sort_rows(ole_landmarks *l, row *rows, bool *has_aim, ole_erro
     for (int64_t i = 0; i < l->table.rows; i++) {
         bool aim = strcmp(rows[i].file, "template") == 0;
         if (i > 0 && strcmp(rows[i].file, rows[i - 1].file) == 0)
-            return ole_fail(error, OLE_ERROR_DATA, "%s, line %" PRId64 ": '%s' has another row",
+            return ole_fail(error, OLE_ERROR_DATA,
+                            "%s, line %" PRId64 ": '%s' appears in another row too",
                             ole_quote_string(l->path).text, l->table.first_line + rows[i].number,
                             ole_quote_string(rows[i].file).text);
         double *to = aim ? &l->aim[0][0] : l->places + l->count * 2 * l->points;

@@ -249,7 +249,7 @@ class PointMap {
         const kept = i === this.kept ? -1 : i;
         for (const map of [this, ...this.twins]) map.kept = kept;
         this.show(kept, true);
-        if (kept < 0) this.spoken.textContent = "no point kept";
+        if (kept < 0) this.spoken.textContent = "no point selected";
     }
 
     // The class pointed at in the list, or -1, in all maps of these classes.

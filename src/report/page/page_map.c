@@ -119,13 +119,14 @@ static void add_controls(ole_text *out, const ole_page_map *map) {
         "<button type=\"button\" data-do=\"reset\">Whole map</button>\n"
         "<button type=\"button\" data-do=\"names\" aria-pressed=\"true\">Names</button>\n"
         "<span class=\"hint\"><span class=\"mouse\">Drag to move, Ctrl + scroll to zoom, click to "
-        "keep a point. Keys: arrows, + −, 0, n, p.</span><span class=\"touch\">Two fingers "
+        "keep a point. Keys: arrows move, + and − zoom, 0 shows the whole map, n and p step "
+        "through the points.</span><span class=\"touch\">Two fingers "
         "move and zoom, a tap keeps a point.</span></span>\n</div>\n<div "
         "class=\"map-bar\">\n"
         "<label class=\"search\">Find a class <input type=\"search\" autocomplete=\"off\" "
         "spellcheck=\"false\"></label>\n"
-        "<button type=\"button\" data-do=\"all\">All classes</button>\n"
-        "<button type=\"button\" data-do=\"none\">No class</button>\n"
+        "<button type=\"button\" data-do=\"all\">Show all</button>\n"
+        "<button type=\"button\" data-do=\"none\">Hide all</button>\n"
         "</div>\n<fieldset class=\"classes\"><legend>Classes</legend>\n");
     for (int c = 0; c < map->classes; c++) {
         unsigned colour = (unsigned)ole_palette_class_colour(c);

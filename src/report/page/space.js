@@ -1,8 +1,8 @@
 // Points in space: the drawing, seen from (1, 1, 1), can be turned by dragging and by the arrow keys,
 // 0 turns it back. The script moves the parts of the drawing; legend and colours stay.
 class SpaceView {
-    constructor(figure) {
-        this.drawing = figure.querySelector("svg.figure");
+    constructor(figure, drawing) {
+        this.drawing = drawing;
         const plot = this.drawing.querySelector("svg"), parts = [...plot.querySelectorAll("path")];
         const counts = figure.dataset.counts.split(" ").map(Number);
         this.at = Int16Array.from(PointMap.numbers(figure.dataset.space));
@@ -19,10 +19,10 @@ class SpaceView {
         for (const [i, value] of this.at.entries()) low[i % 3] = Math.min(low[i % 3], value);
         this.pivot = low.map((value, k) => (value + high[k]) / 2);
         this.unit = (Math.min(width, height) / 2 - 14) / Math.hypot(...low.map((value, k) => (high[k] - value) / 2));
-        this.note = document.createElement("p");
-        this.note.className = "turn";
-        this.note.textContent = "Drag or use the arrow keys to turn it; 0 turns it back.";
-        this.drawing.after(this.note);
+        const note = document.createElement("p");
+        note.className = "turn";
+        note.textContent = "Drag or use the arrow keys to turn the points; press 0 to turn them back.";
+        this.drawing.after(note);
         this.drawing.tabIndex = 0;
         this.listen();
         this.reset();
@@ -102,4 +102,5 @@ class SpaceView {
     }
 }
 
-for (const figure of document.querySelectorAll("figure.space")) figure.spaceView = new SpaceView(figure);
+for (const drawing of document.querySelectorAll("figure.space svg.figure")) // the wide and the narrow one
+    new SpaceView(drawing.closest("figure"), drawing);

@@ -17,7 +17,7 @@
     };
     const label = () => {
         button.textContent = dark() ? "Light" : "Dark";
-        button.setAttribute("aria-label", `Switch to the ${dark() ? "light" : "dark"} look`);
+        button.setAttribute("aria-label", `Switch to ${dark() ? "light" : "dark"} mode`);
         document.dispatchEvent(new Event("themechange"));
     };
     const kept = remembered();

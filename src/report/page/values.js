@@ -28,9 +28,9 @@ class Tip {
 }
 
 class Values {
-    constructor(figure) {
+    constructor(figure, drawing) {
         this.figure = figure;
-        this.drawing = figure.querySelector("svg.figure");
+        this.drawing = drawing;
         this.plot = this.drawing.querySelector("svg"); // of lines, bars and points
         this.rows = [...figure.querySelectorAll("details tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
         this.heads = [...figure.querySelectorAll("details thead th")].map((cell) => cell.textContent);
@@ -157,4 +157,6 @@ class Values {
     }
 }
 
-for (const figure of document.querySelectorAll("figure:has(details):not(.space)")) figure.values = new Values(figure);
+// Of each figure, the wide and the narrow drawing.
+for (const drawing of document.querySelectorAll("figure:has(details):not(.space) svg.figure"))
+    new Values(drawing.closest("figure"), drawing);

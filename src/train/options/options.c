@@ -158,20 +158,20 @@ ole_status ole_train_criterion(const ole_train_options *o, const ole_criterion *
     for (int bit = 2; criterion_of_bit(bit); bit++) {
         if (!(o->loss & 1 << bit)) continue;
         if (c)
-            return ole_fail(error, OLE_ERROR_ARGUMENT,
-                            "loss: %s and %s together; use one of them, beside softmax or OLE",
-                            c->name, criterion_of_bit(bit)->name);
+            return ole_fail(
+                error, OLE_ERROR_ARGUMENT,
+                "loss: %s and %s cannot be combined; use one of them, with softmax or OLE", c->name,
+                criterion_of_bit(bit)->name);
         c = criterion_of_bit(bit);
     }
     *criterion = c;
     if (c && c->traits & OLE_CRITERION_HEAD && o->loss & OLE_LOSS_SOFTMAX)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "loss: %s takes softmax's place; omit one of them", c->name);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "loss: %s replaces softmax; omit one of them",
+                        c->name);
     if (c && !(c->traits & (OLE_CRITERION_ALONE | OLE_CRITERION_HEAD)) &&
         !(o->loss & OLE_LOSS_CLASSIFIERS))
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "loss: %s cannot stand without a classifier; use softmax+%s", c->name,
-                        c->name);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "loss: %s needs a classifier; use softmax+%s",
+                        c->name, c->name);
     if (!c && *o->loss_options)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "loss_options %s: softmax and ole have options of their own",
@@ -184,7 +184,7 @@ ole_status ole_train_criterion(const ole_train_options *o, const ole_criterion *
 static ole_status check_together(const ole_train_options *o, ole_error *error) {
     if (!o->data || !*o->data)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "data is missing: name a data set, such as digits");
+                        "data is required: name a data set, such as digits");
     if (*o->align && strncmp(o->data, "folder:", 7) != 0)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "align %s applies to image folders (folder:PATH) only, not to %s",
@@ -320,7 +320,8 @@ ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     o->epochs = EPOCHS;
     if (steps == 0 || EPOCHS * steps >= STEPS) return OLE_OK;
     o->epochs = ole_min((STEPS + steps - 1) / steps, MOST_EPOCHS);
-    ole_run_say(o, "epochs: %lld, chosen for about %.0f sample%s; --epochs sets another number",
-                (long long)o->epochs, samples, samples < 1.5 ? "" : "s");
+    ole_run_say(o, "epochs: %lld, chosen for %s%.0f sample%s; --epochs sets another number",
+                (long long)o->epochs, samples < 100 ? "" : "about ", samples,
+                samples < 1.5 ? "" : "s");
     return OLE_OK;
 }

@@ -220,7 +220,8 @@ ole_status ole_job_pool_run(const ole_job_plan *plan, bool *stopped, ole_error *
             pool.workers = start_workers(&pool, threads, plan->jobs);
             if (pool.workers == 0)
                 fail(&pool,
-                     ole_fail(&first, OLE_ERROR_MEMORY, "the system has no thread for a run"),
+                     ole_fail(&first, OLE_ERROR_MEMORY,
+                              "the system cannot start another thread for a run"),
                      &first);
             while (meet(&m)) {
                 struct timespec pause = {.tv_nsec = (long)(m.pause * 1e9)};

@@ -71,7 +71,6 @@ ole_status ole_link_open(ole_link *link, ole_ranks *ranks, const ole_network *ne
     status = link->linker->open(link->context, id, ranks->rank, size, error);
     link->direct = status == OLE_OK;
     if (link->direct)
-        snprintf(link->how, sizeof link->how, "%d ranks, each on a GPU of its own, through NCCL",
-                 size);
+        snprintf(link->how, sizeof link->how, "%d ranks, each on its own GPU, through NCCL", size);
     return status;
 }

@@ -105,13 +105,15 @@ static ole_status describe_data(ole_run *run, ole_error *error) {
     if (info->classes < 2) return ole_train_fail_single_class(o, error);
     if (o->val_split > 0.0 && info->count[OLE_SPLIT_VALIDATION] == 0)
         ole_run_say(o,
-                    "warning: no validation set: every class of %s has too few samples for "
-                    "val_split %g",
+                    "warning: no validation set: no class of %s has enough samples to hold out a "
+                    "share of %g (val_split)",
                     o->data, o->val_split);
     if (o->test_share > 0.0 && !o->skip_test && info->count[OLE_SPLIT_TEST] == 0)
-        ole_run_say(o,
-                    "warning: no test set: every class of %s has too few samples for test_share %g",
-                    o->data, o->test_share);
+        ole_run_say(
+            o,
+            "warning: no test set: no class of %s has enough samples to hold out a share of "
+            "%g (test_share)",
+            o->data, o->test_share);
     describe_calibration(run);
     ole_status status = ole_card_make(&run->card, o->net, run->set, o->normalize, error);
     run->card.classifier = o->loss & OLE_LOSS_CLASSIFIERS;
@@ -164,8 +166,8 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
     options.parts = ole_ranks_size(o->ranks);
     if (*batch < options.parts)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "a batch of %lld samples leaves some of %d ranks without any; use larger "
-                        "batches or fewer ranks",
+                        "a batch of %lld samples is too small for %d ranks; use larger batches or "
+                        "fewer ranks",
                         (long long)*batch, options.parts);
     status = ole_loader_create(&run->loader, run->set, OLE_SPLIT_TRAIN, &options, error);
     if (status == OLE_OK) run->batches = ole_loader_batches(run->loader);
@@ -401,9 +403,10 @@ static ole_status open_recorded(ole_run *run, ole_error *error) {
     const ole_criterion *criterion = run->stepper->criterion.criterion;
     if (!run->network.backend->recorder) return OLE_OK;
     if (criterion) {
-        ole_run_say(&run->options,
-                    "%s is computed on the host: steps run one by one, slower than recorded ones",
-                    criterion->title);
+        ole_run_say(
+            &run->options,
+            "%s is computed on the CPU, so steps are not recorded on the GPU and run slower",
+            criterion->title);
         return OLE_OK;
     }
     if (run->stepper->reduce) {
@@ -416,7 +419,7 @@ static ole_status open_recorded(ole_run *run, ole_error *error) {
     ole_status status =
         ole_recorded_create(&run->recorded, run->stepper, run->set, run->loader, &reason);
     if (status == OLE_ERROR_MEMORY && ole_network_wait(&run->network, NULL) == OLE_OK) {
-        ole_run_say(&run->options, "%s; batches are sent to it one by one", reason.message);
+        ole_run_say(&run->options, "%s; sending batches one at a time instead", reason.message);
         return OLE_OK;
     }
     if (status != OLE_OK && error) *error = reason;

@@ -31,7 +31,10 @@ void ole_run_suggest(const ole_run *run) {
                          "ole fit F.npy L.npy --out fitted.safetensors");
     char *commands = ole_memory_file_close(&memory);
     if (commands && data && strlen(commands) < LONGEST)
-        ole_run_say(o, "%lld images are few; with the backbone as it is: %s", samples, commands);
+        ole_run_say(o,
+                    "with only %lld images, a classifier on the pretrained features may have the "
+                    "lower error: %s",
+                    samples, commands);
     free(commands);
     free(data);
 }

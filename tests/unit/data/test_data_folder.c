@@ -382,7 +382,8 @@ static void test_align_mistakes(void **state) {
     static const struct {
         const char *text, *message;
     } wrong[] = {
-        {"file,x,y,x,y\na/1.pgm,1,2,3,4\na/1.pgm,1,2,3,4\n", "'a/1.pgm' has another row"},
+        {"file,x,y,x,y\na/1.pgm,1,2,3,4\na/1.pgm,1,2,3,4\n",
+         "'a/1.pgm' appears in another row too"},
         {"file,x,y,x,y\na/1.pgm,1,2,3,left\nb/1.pgm,1,2,3,4\n", "found 'left'"},
         {"file,x,y\na/1.pgm,1,2\n", "3 columns; must be the file and x and y of 2 to 128"},
         {"file,x,y,x,y,x,y\na/1.pgm,1,2,3,4,5,6\n", "3 landmarks per image need a row called"},

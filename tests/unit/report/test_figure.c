@@ -84,6 +84,53 @@ static size_t read_bytes(const char *path, unsigned char *bytes, size_t room) {
 
 /* ---- Drawings ------------------------------------------------------------------------------ */
 
+static void test_a_long_title_has_two_lines(void **state) {
+    (void)state;
+    ole_figure f = lines();
+    f.title = "Accuracy on the known against novel samples accepted";
+    f.width = 300;
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, ">Accuracy on the known against novel<"));
+    assert_non_null(strstr(text, ">samples accepted<"));
+    free(text);
+    f.width = 480;
+    text = svg_of(&f);
+    assert_non_null(strstr(text, ">Accuracy on the known against novel samples accepted<"));
+    free(text);
+}
+
+static void test_a_label_longer_than_its_axis_is_cut(void **state) {
+    (void)state;
+    ole_figure f = lines();
+    f.y_label = "a label that is much longer than the axis of this low figure is high";
+    f.height = 200;
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, ">a label that is"));
+    assert_non_null(strstr(text, "…<"));
+    free(text);
+}
+
+static void test_evenly_spaced_ticks_stay_even(void **state) {
+    (void)state;
+    static const double ticks[] = {0, 15, 30, 45, 60, 75, 90, 105, 120, 135, 150};
+    const double edges[] = {0, 75, 155}, bars[] = {1, 2};
+    const ole_series series = {"bars", 2, edges, bars, .dotted = false};
+    ole_figure f;
+    ole_figure_init(&f);
+    f.kind = OLE_FIGURE_HISTOGRAM;
+    f.series = &series;
+    f.series_count = 1;
+    f.x_ticks = ticks;
+    f.x_tick_count = sizeof ticks / sizeof *ticks;
+    f.width = 300;
+    char *text = svg_of(&f);
+    assert_non_null(strstr(text, ">30<"));
+    assert_non_null(strstr(text, ">150<"));
+    assert_null(strstr(text, ">15<"));
+    assert_null(strstr(text, ">135<"));
+    free(text);
+}
+
 static void test_lines_carry_their_words(void **state) {
     (void)state;
     ole_figure f = lines();
@@ -499,6 +546,9 @@ static void test_scale_falls_evenly(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_long_title_has_two_lines),
+        cmocka_unit_test(test_a_label_longer_than_its_axis_is_cut),
+        cmocka_unit_test(test_evenly_spaced_ticks_stay_even),
         cmocka_unit_test(test_lines_carry_their_words),
         cmocka_unit_test(test_numbers_beyond_whole_ones),
         cmocka_unit_test(test_gaps_split_a_line),

@@ -302,7 +302,7 @@ static void test_checks(void **state) {
     ole_error error;
     ole_train_options_init(&o);
     check_fails(NULL, "options is NULL: fill options with ole_train_options_init()");
-    check_fails(&o, "data is missing: name a data set, such as digits");
+    check_fails(&o, "data is required: name a data set, such as digits");
     o.data = "digits";
     assert_ok(ole_train_options_check(&o, &out, &error), &error); /* the data choose a net */
     o.net = "";

@@ -201,11 +201,11 @@ static void test_mistakes(void **state) {
     static const struct {
         const char *loss, *options, *message;
     } wrong[] = {
-        {"center", "", "loss: center cannot stand without a classifier; use softmax+center"},
-        {"ole+center", "", "loss: center cannot stand without a classifier; use softmax+center"},
-        {"softmax+arcface", "", "loss: arcface takes softmax's place; omit one of them"},
+        {"center", "", "loss: center needs a classifier; use softmax+center"},
+        {"ole+center", "", "loss: center needs a classifier; use softmax+center"},
+        {"softmax+arcface", "", "loss: arcface replaces softmax; omit one of them"},
         {"softmax+center+supcon", "",
-         "loss: center and supcon together; use one of them, beside softmax or OLE"},
+         "loss: center and supcon cannot be combined; use one of them, with softmax or OLE"},
         {"softmax", "margin=1", "loss_options margin=1: softmax and ole have options of their own"},
         {"arcface", "margins=1",
          "loss_options: arcface has no parameter 'margins'; it has margin, scale"},

@@ -305,7 +305,7 @@ static void check_said(setting which, const char *text) {
 
 static void says_which_way(void **state) {
     (void)state;
-    check_said(OWN_CARDS, "3 ranks, each on a GPU of its own");
+    check_said(OWN_CARDS, "3 ranks, each on its own GPU");
     check_said(SHARED, "ranks 1 and 2 share GPU gpu-1 of ");
     check_said(MISSING, "rank 1 (");
     check_said(MISSING, "no such library; sums go through host memory");

@@ -202,7 +202,7 @@ static void test_differences(void **state) {
     expect(&o, other_samples, OLE_ERROR_ARGUMENT, "samples_per_class is '20' here and '0' on");
     expect(&o, other_data, OLE_ERROR_ARGUMENT, "rank 1 (");
     o.batch_size = 2;
-    expect(&o, NULL, OLE_ERROR_ARGUMENT, "a batch of 2 samples leaves some of 3 ranks without");
+    expect(&o, NULL, OLE_ERROR_ARGUMENT, "a batch of 2 samples is too small for 3 ranks");
 }
 
 /* A folder that is in use is rank 0's to see, and ends all. */
