@@ -154,7 +154,7 @@ def check_mistakes(ole):
         f"{good} --bad": f"ole train: {unknown}",
         f"{good} --lr abc": "ole train: --lr 'abc': expected a number above 0",
         f"{good} --loss foo": "ole train: --loss 'foo': expected some of softmax, ole, center, contrastive, "
-        "triplet, l-softmax, a-softmax, cosface, arcface, supcon, mcr2, opl, ssole, logit-norm with '+' between",
+        "triplet, l-softmax, a-softmax, cosface, arcface, supcon, mcr2, opl, ssole, logit-norm, ole-unit with '+' between",
         "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32",
         "trian": "ole: unknown command trian; did you mean 'train'?",
     }

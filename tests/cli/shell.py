@@ -146,8 +146,8 @@ def check_offers(ole, work, trains):
             (("train", "cifar"), ["cifar10", "cifar100"]),
             (("train", "digits", "--loss", ""), 
              ["softmax", "ole", "center", "contrastive", "triplet", "l-softmax", "a-softmax", "cosface", "arcface",
-              "supcon", "mcr2", "opl", "ssole", "logit-norm"]),
-            (("train", "digits", "--loss=softmax+o"), ["--loss=softmax+ole", "--loss=softmax+opl"]),
+              "supcon", "mcr2", "opl", "ssole", "logit-norm", "ole-unit"]),
+            (("train", "digits", "--loss=softmax+o"), ["--loss=softmax+ole", "--loss=softmax+opl", "--loss=softmax+ole-unit"]),
             (("train", "digits", "--net", "vgg"), [name for name in ole.run("net").stdout.split()
                                                    if name.startswith("vgg")]),
             (("train", "digits", "--device", "cu"), ["cuda"]),
@@ -204,7 +204,7 @@ TYPED = (("scor\tF-1\tL-\t", "<score><F-1.npy><L-1.npy>"),
 TYPED_TRAINING = (("train fash\t", "<train><fashion-mnist>"),
                   ("train fold\tph\tca\t", "<train><folder:photos/cats/?>"),
                   ("train digits --net preres\t--lamb\t1", "<train><digits><--net><preresnet110><--lambda><1>"),
-                  ("train digits --loss=softmax+ol\t", "<train><digits><--loss=softmax+ole>"),
+                  ("train digits --loss=softmax+op\t", "<train><digits><--loss=softmax+opl>"),
                   ("data g\tstl\t", "<data><get><stl10>"))
 
 

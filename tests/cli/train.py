@@ -49,7 +49,7 @@ def check_usage(ole):
     wrong("digits --momentum 2", "--momentum '2': expected a number from 0 to 1")
     wrong("digits --opt sdg", "--opt 'sdg': expected one of sgd, adam, adamw")
     wrong("digits --loss both", "--loss 'both': expected some of softmax, ole, center, contrastive, triplet, "
-          "l-softmax, a-softmax, cosface, arcface, supcon, mcr2, opl, ssole, logit-norm with '+' between")
+          "l-softmax, a-softmax, cosface, arcface, supcon, mcr2, opl, ssole, logit-norm, ole-unit with '+' between")
     wrong("digits --val-split 100%",
           "--val-split '100%': expected a share below 1, such as 10% or 0.1")
     wrong("digits --seed x", "--seed 'x': expected a whole number of at least 0")

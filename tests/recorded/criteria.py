@@ -45,6 +45,10 @@ CASES = [  # name, parameters, step
     ("ssole", {"spread": 3}, 1),
     ("logit-norm", {}, 1),
     ("logit-norm", {"tau": 1}, 1),
+    ("ole-unit", {}, 1),
+    ("ole-unit", {"gamma": 3, "smooth": 0.25}, 1),
+    ("ole-unit", {"centered": "no", "gamma": 1, "floor": 1.5}, 1),
+    ("ole-unit", {"unit": "no", "gamma": 1, "smooth": 0.5, "floor": 4}, 1),
 ]
 
 
@@ -180,6 +184,17 @@ def logit_norm(x, y, w, b, centers, p, step):
     return cross_entropy(z / (p["tau"] * (np.linalg.norm(z, axis=1, keepdims=True) + 1e-7)), y)
 
 
+def ole_unit(x, y, w, b, centers, p, step):
+    def norm(a):
+        s = np.linalg.svd(a, compute_uv=False)
+        return np.sum(np.sqrt(s ** 2 + p["smooth"] ** 2) - p["smooth"])
+
+    rows, y = unit(x) if p["unit"] == "yes" else x, np.array(y)
+    centered = p["unit"] == p["centered"] == "yes"
+    low = sum(max(p["floor"], norm(rows[y == c] - rows[y == c].mean(axis=0) * centered)) for c in set(y))
+    return (low - p["gamma"] * norm(rows)) / len(y)
+
+
 MARGINS = {"margin": 4, "base": 1000, "gamma": 0.12, "power": 1, "least": 0}
 LOSSES = {
     "center": (center, {"alpha": 0.5}),
@@ -194,6 +209,7 @@ LOSSES = {
     "opl": (opl, {"gamma": 0.5, "absolute": "yes"}),
     "ssole": (ssole, {"spread": 1}),
     "logit-norm": (logit_norm, {"tau": 0.04}),
+    "ole-unit": (ole_unit, {"unit": "yes", "centered": "yes", "gamma": 1.5, "smooth": 0, "floor": 0}),
 }
 HEADS = {"l-softmax", "a-softmax", "cosface", "arcface", "logit-norm"}
 

@@ -73,6 +73,7 @@ typedef enum ole_loss_kind {
     OLE_LOSS_MCR2 = 1 << 10,
     OLE_LOSS_OPL = 1 << 11,
     OLE_LOSS_SSOLE = 1 << 12,
+    OLE_LOSS_OLE_UNIT = 1 << 14,
     /* In softmax's place: */
     OLE_LOSS_L_SOFTMAX = 1 << 5,
     OLE_LOSS_A_SOFTMAX = 1 << 6,

@@ -139,7 +139,8 @@ struct ole_criterion_call {
 
 /* table.c's rows */
 extern const ole_criterion ole_center, ole_contrastive, ole_triplet, ole_l_softmax, ole_a_softmax,
-    ole_cosface, ole_arcface, ole_supcon, ole_mcr2, ole_opl, ole_ssole, ole_logit_norm;
+    ole_cosface, ole_arcface, ole_supcon, ole_mcr2, ole_opl, ole_ssole, ole_logit_norm,
+    ole_ole_unit;
 
 /* parts.c: what they share. */
 
@@ -169,6 +170,18 @@ void ole_criterion_cosines_backward(ole_criterion_call *call);
 /* square[0] = the distances of unit rows; then du for square[1], its gradient. */
 void ole_criterion_distances(ole_criterion_call *call);
 void ole_criterion_distances_backward(ole_criterion_call *call);
+
+/* to[count, dim] = unit rows first to first + count - 1 minus their mean. */
+void ole_criterion_center(const ole_criterion_call *call, int64_t first, int64_t count, double *to);
+
+/* The SVD of a[rows, dim] into call->svd, its nuclear norm, and how many of its singular values
+ * enter a gradient: the rule is that of OLÉ's default for float32.  False: no convergence. */
+bool ole_criterion_decompose(ole_criterion_call *call, const double *a, int64_t rows, double *norm);
+int64_t ole_criterion_rank(const ole_criterion_call *call, int64_t rows);
+
+/* to[rows, dim] += factor U1 V1ᵀ of the first `rank` directions of that SVD. */
+void ole_criterion_add_polar(ole_criterion_call *call, int64_t rows, int64_t rank, double factor,
+                             double *to);
 
 /* cosines = those of features and class vectors; then dx and dw for their gradient, in dlogits. */
 void ole_criterion_class_cosines(ole_criterion_call *call);

@@ -1,7 +1,9 @@
-/* src/loss/criteria/parts.c - unit rows, cosines, distances and cross-entropy, with their
- * gradients: what several criteria are made of. */
+/* src/loss/criteria/parts.c - unit rows, cosines, distances, cross-entropy and nuclear norms, with
+ * their gradients: what several criteria are made of. */
+#include "base/min_max.h"
 #include "loss/criteria/criterion.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -160,4 +162,36 @@ double ole_criterion_cross_entropy(ole_criterion_call *c) {
             d[j] = (d[j] / sum - (j == c->labels[i])) / (double)c->rows;
     }
     return value / (double)c->rows;
+}
+
+/* ---- Singular values ---------------------------------------------------------------------- */
+
+static const ole_cut cut = {1e-6, 64.0 * FLT_EPSILON};
+
+void ole_criterion_center(const ole_criterion_call *c, int64_t first, int64_t count, double *to) {
+    for (int64_t d = 0; d < c->dim; d++) {
+        const double *u = c->u + first * c->dim + d;
+        double mean = 0.0;
+        for (int64_t i = 0; i < count; i++)
+            mean += u[i * c->dim] / (double)count;
+        for (int64_t i = 0; i < count; i++)
+            to[i * c->dim + d] = u[i * c->dim] - mean;
+    }
+}
+
+bool ole_criterion_decompose(ole_criterion_call *c, const double *a, int64_t rows, double *norm) {
+    const ole_operand block = {a, OLE_F64, rows, c->dim, c->dim, 1, false};
+    if (!ole_svd_of(&block, &c->svd)) return false;
+    *norm = ole_svd_norm(&c->svd, ole_min(rows, c->dim));
+    return true;
+}
+
+int64_t ole_criterion_rank(const ole_criterion_call *c, int64_t rows) {
+    return ole_svd_rank(&c->svd, ole_min(rows, c->dim), cut);
+}
+
+void ole_criterion_add_polar(ole_criterion_call *c, int64_t rows, int64_t rank, double factor,
+                             double *to) {
+    const ole_product product = {factor, to, c->dim, OLE_STORE_ADD, false};
+    if (rank > 0) ole_svd_polar(NULL, &c->svd, rows, c->dim, rank, &product);
 }

@@ -11,27 +11,9 @@
  * high is 1 if all rows are parallel, 0 if all are orthogonal.  A singular value enters the
  * gradient by the rule of OLÉ's default for float32.
  */
-#include "base/min_max.h"
 #include "loss/criteria/criterion.h"
 
-#include <float.h>
 #include <math.h>
-
-static const ole_cut cut = {1e-6, 64.0 * FLT_EPSILON};
-
-/* ‖a‖_* of a[rows, dim], which remains in the SVD; its gradient times `factor` is added to `to`. */
-static bool decompose(ole_criterion_call *c, const double *a, int64_t rows, double *norm) {
-    const ole_operand block = {a, OLE_F64, rows, c->dim, c->dim, 1, false};
-    if (!ole_svd_of(&block, &c->svd)) return false;
-    *norm = ole_svd_norm(&c->svd, ole_min(rows, c->dim));
-    return true;
-}
-
-static void add_polar(ole_criterion_call *c, int64_t rows, double factor, double *to) {
-    int64_t rank = ole_svd_rank(&c->svd, ole_min(rows, c->dim), cut);
-    const ole_product product = {factor, to, c->dim, OLE_STORE_ADD, false};
-    if (rank > 0) ole_svd_polar(NULL, &c->svd, rows, c->dim, rank, &product);
-}
 
 /* The cosine that a nuclear norm r of n unit rows stands for, and its derivative by r. */
 static double spread_of(double r, double n, double *slope) {
@@ -42,18 +24,6 @@ static double spread_of(double r, double n, double *slope) {
     double by_r = 1.0 / (n * sqrt(fmax(1.0 - share * share, 1e-12)));
     *slope = 0.5 * (-2.0 * n * n / (r * r * r) / (n - 1.0) + by_beta * by_r);
     return 0.5 * (first + second);
-}
-
-/* Rows of one class minus their mean. */
-static void center_rows(const ole_criterion_call *c, int64_t first, int64_t rows, double *to) {
-    for (int64_t d = 0; d < c->dim; d++) {
-        const double *u = c->u + first * c->dim + d;
-        double mean = 0.0;
-        for (int64_t i = 0; i < rows; i++)
-            mean += u[i * c->dim] / (double)rows;
-        for (int64_t i = 0; i < rows; i++)
-            to[i * c->dim + d] = u[i * c->dim] - mean;
-    }
 }
 
 static bool eval(ole_criterion_call *c, double *value) {
@@ -67,17 +37,19 @@ static bool eval(ole_criterion_call *c, double *value) {
         int64_t first = c->start[k], rows = c->start[k + 1] - first;
         double others = (double)(rows - 1);
         if (rows < 2) continue;
-        center_rows(c, first, rows, c->room);
-        if (!decompose(c, c->room, rows, &norm)) return false;
+        ole_criterion_center(c, first, rows, c->room);
+        if (!ole_criterion_decompose(c, c->room, rows, &norm)) return false;
         low += norm * norm / (others * others * classes);
-        add_polar(c, rows, 2.0 * norm / (others * others * classes), c->du + first * c->dim);
+        ole_criterion_add_polar(c, rows, ole_criterion_rank(c, rows),
+                                2.0 * norm / (others * others * classes), c->du + first * c->dim);
     }
     *value = low;
     if (c->rows > 1) {
-        if (!decompose(c, c->u, c->rows, &norm)) return false;
+        if (!ole_criterion_decompose(c, c->u, c->rows, &norm)) return false;
         if (norm > 0.0) {
             *value += spread * spread_of(norm, (double)c->rows, &slope);
-            add_polar(c, c->rows, spread * slope, c->du);
+            ole_criterion_add_polar(c, c->rows, ole_criterion_rank(c, c->rows), spread * slope,
+                                    c->du);
         }
     }
     ole_criterion_unit_backward(c);

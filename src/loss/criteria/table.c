@@ -15,8 +15,9 @@
 #include <string.h>
 
 static const ole_criterion *const table[] = {
-    &ole_center,  &ole_contrastive, &ole_triplet, &ole_l_softmax, &ole_a_softmax, &ole_cosface,
-    &ole_arcface, &ole_supcon,      &ole_mcr2,    &ole_opl,       &ole_ssole,     &ole_logit_norm,
+    &ole_center,  &ole_contrastive, &ole_triplet,  &ole_l_softmax, &ole_a_softmax,
+    &ole_cosface, &ole_arcface,     &ole_supcon,   &ole_mcr2,      &ole_opl,
+    &ole_ssole,   &ole_logit_norm,  &ole_ole_unit,
 };
 
 enum { COUNT = sizeof table / sizeof *table };

@@ -11,7 +11,7 @@
 #include "ole/train/train.h"
 
 /* Those that stand beside softmax or alone. */
-#define OLE_ADDED_LOSSES "center|contrastive|triplet|supcon|mcr2|opl|ssole"
+#define OLE_ADDED_LOSSES "center|contrastive|triplet|supcon|mcr2|opl|ssole|ole-unit"
 
 #define ROW(field, type)                                                                           \
     .name = #field, .kind = OLE_##type, .offset = offsetof(ole_train_options, field)
@@ -34,10 +34,10 @@ const ole_option ole_train_table[] = {
 
     {ROW(loss, SET), .value = "A[+B]", .initial = "softmax+ole",
      .words = "softmax|ole|center|contrastive|triplet|l-softmax|a-softmax|cosface|arcface|"
-              "supcon|mcr2|opl|ssole|logit-norm",
+              "supcon|mcr2|opl|ssole|logit-norm|ole-unit",
      .help = "what to minimise: softmax, or l-softmax, a-softmax, cosface, arcface or logit-norm "
-             "in its place; +ole, and +center, contrastive, triplet, supcon, mcr2, opl or ssole; "
-             "all of the latter but center also alone",
+             "in its place; +ole, and +center, contrastive, triplet, supcon, mcr2, opl, ssole or "
+             "ole-unit; all of the latter but center also alone",
      .heading = "Loss"},
     {ROW(lambda, NUMBER), .value = "X", .initial = "0.25", .help = "weight of OLE",
      .idle_with = "loss=!ole"},

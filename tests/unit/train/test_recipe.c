@@ -15,7 +15,7 @@
 
 #define LOSSES                                                                                     \
     "softmax, ole, center, contrastive, triplet, l-softmax, a-softmax, cosface, arcface, supcon, " \
-    "mcr2, opl, ssole, logit-norm with '+' between"
+    "mcr2, opl, ssole, logit-norm, ole-unit with '+' between"
 
 static ole_recipe *parse(const char *text, ole_train_options *options) {
     ole_recipe *recipe;
