@@ -80,7 +80,8 @@ def check_linear(ole, work):
     judged = read_json(ole, *"eval m.safetensors npy:X.npy,X.txt,T.npy,T.txt --json".split())
     check_that(f"eval: {judged}", abs(judged["error"] - 100 * (1 - right)) < 1e-6 and judged["knn1_error"] < 15)
     done = ole.run(*"export m.safetensors --onnx m.onnx".split())
-    check_that(f"export: {done.stderr}", done.returncode == 0 and (work / "m.onnx").stat().st_size > 500)
+    check_that(f"export: {done.stderr}", done.returncode == 0 and (work / "m.onnx").stat().st_size > 500 and
+               done.stdout.startswith("m.onnx: x [N, 12] to features [N, 5] and logits [N, 5]\n"))
 
 
 def check_apply(ole, work):
