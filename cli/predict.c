@@ -35,7 +35,8 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
         {"MODEL", &p->from.model_path, MODEL_HELP},
         {"FILE", p->words,
          "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy, .npz or .csv "
-         "(each row), or - for names on stdin, one per line (default: the run's test set)"},
+         "(each row), or - for stdin: an image, or names, one per line (default: the run's test "
+         "set)"},
         {0},
     };
     const ole_option options[] = {
@@ -52,6 +53,7 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
         .summary = predict_summary,
         .example = "  $ ole predict runs/first cat.png photos/\n"
                    "  $ find . -name '*.jpg' | ole predict runs/first -\n"
+                   "  $ curl -s https://example.org/cat.jpg | ole predict runs/first -\n"
                    "  $ ole predict runs/vectors X.npy\n",
         .about = "Prints the class of each sample, the score (0 to 1) and the next best classes;\n"
                  "'unknown' below the threshold that training or 'ole novelty' stored in the\n"

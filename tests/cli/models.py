@@ -280,6 +280,18 @@ def check_file_lists(ole, work):
     listed = ole.run("predict", "shared", "-", shell='"$@" <list')
     check_that("one that is missing", listed.returncode == 1 and listed.stdout.splitlines() == inside[:1] and
                listed.stderr.startswith("ole predict: nowhere.pgm: "))
+    (work / "list").write_text("photos/day/00.pgm\r\nphotos/day/01.pgm\r\n")
+    listed = ole.run("predict", "shared", "-", shell='"$@" <list')
+    check_that(f"lines of Windows: {listed.stderr}", listed.stdout.splitlines() == inside[:2])
+    piped = ole.run("predict", "shared", "-", shell='cat photos/day/00.pgm | "$@"')
+    check_that(f"an image on stdin: {piped.stdout}{piped.stderr}",
+               piped.stdout == inside[0].replace(names[0], "/dev/stdin") + "\n")
+    (work / "cut.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    check(ole, "predict shared -", code=1, shell='cat cut.png | "$@"', err=ole.run(
+        "predict", "shared", "cut.png").stderr.replace("cut.png", "/dev/stdin"))
+    (work / "list").write_bytes(b"photos/day/00.pgm\0photos/day/01.pgm\0")
+    check(ole, "predict shared -", code=1, shell='"$@" <list', err="ole predict: stdin: neither an image nor a list "
+          "of file names, one per line (it holds NUL bytes)\n")
     (work / "empty").mkdir()
     check(ole, "predict shared empty", code=1, err="ole predict: empty: no images in this folder\n")
 
