@@ -150,7 +150,7 @@ static void print_text(const arguments *a, const ole_embed_summary *s, const ole
     if (s->trials > 1) print_trials(s);
     if (choice->groups > 0) {
         printf("\n");
-        novelty_print_choice(choice);
+        novelty_print_choice(choice, a->score == OLE_SCORE_NONE);
     }
     if (choice->groups == 0) printf("\n"); /* else there is an empty line */
     print_lines("model: %s  (%.1f s)\n", a->out, s->seconds);
@@ -232,8 +232,12 @@ static int fit(arguments *a, const embedding *e) {
         code = end_interrupted("fit", "no model was written");
     else if (ole_model_save(model, a->out, &error) != OLE_OK)
         code = fail_command("fit", "%s", error.message);
-    else
-        (a->json ? print_json : print_text)(a, &summary, ole_model_get_info(model), &choice);
+    else {
+        const ole_model_info *info = ole_model_get_info(model);
+        if (info->threshold_score != OLE_SCORE_NONE)
+            novelty_tell_export("fit", info->threshold_score, &choice);
+        (a->json ? print_json : print_text)(a, &summary, info, &choice);
+    }
     ole_embed_summary_free(&summary);
     ole_model_free(model);
     return code;

@@ -411,6 +411,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
                 "ole novelty: warning: the temperature %.4g makes the calibration worse (error "
                 "%.2f %%, without it %.2f %%); --temperature 1 keeps the scores as trained\n",
                 n->after.temperature, 100.0 * n->after.ece, 100.0 * n->before.ece);
+    if (r.stored) novelty_tell_export("novelty", r.score, &n->choice);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
     if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 20);
     return code;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/checkpoint.h"
 #include "model/onnx.h"
+#include "model/threshold_words.h"
 
 #include <float.h>
 #include <math.h>

@@ -68,12 +68,16 @@ def check_linear(ole, work):
     unknown = [sum(not one["known"] for one in answer) / len(answer) for answer in (known, far)]
     check_that(f"predict: {right}, unknown {unknown}", right > 0.9 and unknown[0] < 0.25 and unknown[1] > 0.4)
     text = ole.run(*"fit X.npy X.txt --out m.safetensors".split()).stdout
-    check_that(f"what was tried is printed: {text}", "tried on held-out rows" in text and "  chosen\n" in text)
+    check_that(f"what was tried is printed: {text}", "tried on held-out rows" in text and "  chosen\n" in text and
+               f"chosen without novel samples, of the scores that can be exported: {told['threshold_score']}\n" in text)
     fixed = read_json(ole, *"fit X64.npy X.txt --out f.safetensors --json --lambda 0 --weight-decay 0.01".split())
     check_that("given settings are not searched", fixed["lambda"] == 0 and fixed["weight_decay"] == 0.01 and
                len(fixed["trials"]) == 1)
     given = read_json(ole, *"fit X.npy X.txt --out knn.safetensors --json --lambda 0 --weight-decay 0.01 --score knn".split())
     check_that(f"a given score: {given}", given["threshold_score"] == "knn" and "choice" not in given)
+    done = ole.run(*"fit X.npy X.txt --out knn.safetensors --lambda 0 --weight-decay 0.01 --score knn".split())
+    check_that(f"no export of it: {done.stderr}", done.stderr == "ole fit: a model with the score knn cannot be "
+               "exported as ONNX; one with --score softmax, calibrated, energy, residual or cosine can\n")
     unknown = [sum(not one["known"] for one in read_json(ole, "predict", "knn.safetensors", f"{x}.npy", "--json"))
                for x in ("T", "far")]
     check_that(f"and its threshold: {unknown}", unknown[0] < 25 and unknown[1] > 24)
