@@ -344,7 +344,8 @@ static int open_subjects(arguments *a, subjects *s) {
     fit_folder(&options, a->data[0], info);
     code = open_known(a, s, &options);
     if (code != EXIT_DONE) return code;
-    trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
+    if (fits_model(ole_dataset_get_info(s->set[0]), info)) /* else it is refused for that */
+        trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
     tell_halves(a, s);
     if (!a->data[1]) return EXIT_DONE;
     fit_folder(&options, a->data[1], info);

@@ -498,6 +498,9 @@ def check_configs(ole, work):
     done = ole.run("eval", "broken", "digits")
     check_that("a run's that is broken", done.returncode == 1 and not done.stdout and
                done.stderr.startswith("ole eval: broken/config.yaml, line 1: "))
+    done = ole.run("novelty", "shared", "--known-classes", "day")
+    check_that(f"too few known classes: {done.stderr}", done.returncode == 1 and "changed" not in done.stderr and
+               "the model has 2 classes, the known set folder has 1" in done.stderr)
     (work / "photos").rename(work / "moved")
     done = ole.run("eval", "shared", "folder:moved")
     check_that(f"moved: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
