@@ -225,6 +225,12 @@ void tell_data_changed(const char *command, const char *data) {
                  data);
 }
 
+void tell_data_moved(const char *command, const ole_recipe *recipe, const char *how) {
+    const char *at = ole_recipe_data_at(recipe);
+    tell_command(command, "these are the data of the run%s%s; if they have moved, %s",
+                 at ? ", which were at " : "", at ? at : "", how);
+}
+
 /* Flags make another training split; so does a set that has changed. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set) {

@@ -56,7 +56,10 @@ void trained_data_warn(const trained_data *r, const char *command,
 /* Warns that a folder or file has changed since the run: other samples are held out then. */
 void tell_data_changed(const char *command, const char *data);
 
-/* The same, if that is so. */
+/* Prints, after the data of a run could not be opened, where they were and what to do: `how`. */
+void tell_data_moved(const char *command, const ole_recipe *recipe, const char *how);
+
+/* As tell_data_changed(), if that is so. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set);
 

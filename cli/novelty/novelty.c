@@ -336,6 +336,7 @@ static int open_subjects(arguments *a, subjects *s) {
     if (code == EXIT_DONE)
         code = trained_data_open(&s->run, "novelty", a->model, a->data[0], &a->flags, &options);
     if (code != EXIT_DONE) return code;
+    bool named = a->data[0];
     a->data[0] = s->run.data;
     trained_data_warn(&s->run, "novelty", &options, a->known_split == OLE_SPLIT_TEST, true);
     options.threads = a->threads;
@@ -343,6 +344,8 @@ static int open_subjects(arguments *a, subjects *s) {
     warn_of_one_class(a, info);
     fit_folder(&options, a->data[0], info);
     code = open_known(a, s, &options);
+    if (code != EXIT_DONE && !named)
+        tell_data_moved("novelty", s->run.recipe, "name them with --known");
     if (code != EXIT_DONE) return code;
     if (fits_model(ole_dataset_get_info(s->set[0]), info)) /* else it is refused for that */
         trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);

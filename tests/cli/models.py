@@ -506,6 +506,14 @@ def check_configs(ole, work):
     check_that(f"moved: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
                "ole eval: warning: the run's data, folder:photos, cannot be found from this "
                "folder; folder:moved is treated as other data, which the model was not trained on\n"))
+    at = f"folder:{work.resolve()}/photos"
+    done = ole.run("novelty", "shared")
+    check_that(f"moved, not named: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
+        f"ole novelty: these are the data of the run, which were at {at}; if they have moved, name them with --known\n"))
+    done = ole.run(*"train --resume --out shared --epochs 99".split())
+    check_that(f"moved, resumed: {done.stderr}", done.returncode == 1 and
+               f"ole train: the data of the run, folder:photos, are not there, nor are {at}; if they have moved, name "
+               "them: ole train DATA --resume --out shared\n" in done.stderr)
 
 
 def check_elsewhere(ole, work):
@@ -537,6 +545,17 @@ def check_elsewhere(ole, work):
     check_that(f"no data: {done.stderr}", done.returncode == 0 and
                done.stderr.startswith("ole report: moved: without its data: ") and
                "moved: shown without its data (" in (far / "moved/report.html").read_text())
+    at = f"folder:{work.resolve()}/project/photos"
+    for command, how in (("eval moved", "name them after MODEL"), ("novelty moved", "name them with --known"),
+                         ("predict moved", "name files")):
+        done = ole.run(shell=f'cd far/away && "$@" {command}')
+        check_that(f"{command}, no data: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
+            f"ole {command.split()[0]}: these are the data of the run; if they have moved, {how}\n"))
+    done = ole.run(shell='cd far/away && "$@" train --resume --out moved --epochs 4 --no-report')
+    check_that(f"resume, no data: {done.stderr}", done.returncode == 1 and f"ole train: the data of the run, {at}, are not there; if they "
+               "have moved, name them: ole train DATA --resume --out moved\n" in done.stderr)
+    done = ole.run(shell='cd far/away && "$@" train folder:../../project/gone --resume --out moved --epochs 4 --no-report')
+    check_that(f"resume, data named: {done.stderr}", done.returncode == 0 and "are not there" not in done.stderr)
 
 
 def check_fixed_size(ole, work):
