@@ -7,6 +7,7 @@
 #include "common/download.h"
 #include "common/image_files.h"
 #include "common/model_and_data.h"
+#include "common/sample_rows.h"
 
 #include "formats/input.h"
 #include "formats/json.h"
@@ -169,7 +170,8 @@ static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     if (takes_arrays(a) && predict_mapped(a, path, &predicted, error)) return true;
     if (predicted && error->status != OLE_ERROR_DATA) return false;
     *error = (ole_error){.message = "out of memory"}; /* else the same again, for its message */
-    bool good = ole_model_read_npy(a->from.model, path, &rows, &count, error) == OLE_OK;
+    bool good = read_sample_rows("predict", a->from.model, a->from.model_path, path, &rows, &count,
+                                 error) == OLE_OK;
     ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
     good = p && ole_model_predict(a->from.model, rows, count, p, error) == OLE_OK;
     for (int64_t i = 0; i < count && good; i++)

@@ -69,6 +69,10 @@ void trained_data_compare(const trained_data *r, const char *command, const data
  */
 bool same_data(const char *a, const char *b, bool *there);
 
+/* The name of the column of labels in the .csv file that a run was trained on; false: there is
+ * none. */
+bool run_label_column(const char *model, char *name, size_t size);
+
 /* The set that "cifar10" or "cifar10:path" names, as it is published; NULL: one that is not. */
 const ole_known_dataset *known_dataset(const char *data);
 

@@ -88,6 +88,34 @@ def check_linear(ole, work):
                done.stdout.startswith("m.onnx: x [N, 12] to features [N, 5] and logits [N, 5]\n"))
 
 
+def check_tables(ole, work):
+    """A table that holds the labels too is read without them, as far as they can be told."""
+    rows = npyfile.read(work / "X.npy")[2]
+    names = (work / "X.txt").read_text().split()
+    header = [f"m{i}" for i in range(DIM)]
+
+    def write_table(name, last, kind):
+        lines = [header + ([kind] if kind else [])]
+        lines += [[str(x) for x in rows[DIM * i:DIM * (i + 1)]] + last(i) for i in range(len(names))]
+        (work / name).write_text("".join(",".join(line) + "\n" for line in lines))
+    write_table("plain.csv", lambda i: [], None)
+    write_table("words.csv", lambda i: [names[i]], "intent")
+    write_table("integers.csv", lambda i: [str(NAMES.index(names[i]))], "intent")
+    expected = {"m.safetensors": None, "table": None}
+    ole.run(*"train npy:words.csv,words.csv:intent --net FC8 --epochs 1 --out table --no-report".split())
+    for model in expected:
+        expected[model] = ole.run("predict", model, "plain.csv").stdout
+    both = "13 columns, but the model takes 12 features, by their position; remove the column that holds the labels\n"
+    for model, name, err in (("m.safetensors", "words", "column 13 holds words, so labels, and is ignored\n"),
+                             ("table", "words", "the column 'intent' holds the labels and is ignored\n"),
+                             ("table", "integers", "the column 'intent' holds the labels and is ignored\n"),
+                             ("m.safetensors", "integers", both)):
+        check(ole, f"predict {model} {name}.csv", err=f"ole predict: {name}.csv: {err}", code=int(err == both),
+              out="" if err == both else expected[model].replace("plain.csv", f"{name}.csv"))
+    done = ole.run(*"features m.safetensors words.csv --out W.npy W.txt".split())
+    check_that(f"features: {done.stderr}", done.returncode == 0 and npyfile.read(work / "W.npy")[1] == (80, 5))
+
+
 def check_apply(ole, work):
     told = read_json(ole, *"apply m.safetensors T.npy --out Z.npy --json".split())
     descr, shape, values = npyfile.read(work / "Z.npy")
@@ -193,6 +221,7 @@ def check_mistakes(ole, work):
 def check_all(ole, work):
     write_inputs(work)
     check_linear(ole, work)
+    check_tables(ole, work)
     check_apply(ole, work)
     check_report(ole, work)
     check_none(ole, work)
