@@ -337,16 +337,16 @@ def check_program(ole, trains):
     for word in ("--version", "-V", "version"):
         check(ole, word, "ole 0.2.0\n")
     check(ole, "help score", SCORE_HELP)
-    check(ole, "help scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
+    check(ole, "help scor", err="ole: unknown command 'scor'; did you mean 'score'?\n", code=2)
     for far in ("foo", "bert", "show"):
-        check(ole, far, err=f"ole: unknown command {far}; 'ole --help' lists the commands\n", code=2)
-    check(ole, "scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
+        check(ole, far, err=f"ole: unknown command '{far}'; 'ole --help' lists the commands\n", code=2)
+    check(ole, "scor", err="ole: unknown command 'scor'; did you mean 'score'?\n", code=2)
     if trains:
-        check(ole, "dmeo", err="ole: unknown command dmeo; did you mean 'demo'?\n", code=2)
+        check(ole, "dmeo", err="ole: unknown command 'dmeo'; did you mean 'demo'?\n", code=2)
     check(ole, "frobnicate",
-          err="ole: unknown command frobnicate; 'ole --help' lists the commands\n", code=2)
+          err="ole: unknown command 'frobnicate'; 'ole --help' lists the commands\n", code=2)
     check(ole, "--frobnicate",
-          err="ole: unknown option --frobnicate; 'ole --help' lists the commands\n", code=2)
+          err="ole: unknown option '--frobnicate'; 'ole --help' lists the commands\n", code=2)
     check(ole, "score --help", SCORE_HELP)
     check(ole, "score F.npy --no-such -h", SCORE_HELP)
     run = ole.run("info")
