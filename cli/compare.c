@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char compare_summary[] = "compare losses on equal budgets";
 
@@ -88,6 +89,22 @@ static void print_losses(const ole_losses *l) {
     printf("\n");
 }
 
+/* The model of the loss with the lowest validation error, as src/study/plan.c names its folder. */
+static void print_what_next(const ole_losses *l, const train_setup *s) {
+    const ole_loss_entry *best = NULL;
+    for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++)
+        if (isfinite(e->picked) && (!best || e->validation.mean < best->validation.mean)) best = e;
+    if (!best) return;
+    char run[4096], picked[OLE_OPTION_VALUE], *next[2];
+    const char *colon = strchr(best->tuned, ':');
+    ole_option_number(best->picked, picked);
+    int length = snprintf(run, sizeof run, "%s/%s/retrain-%s-%s/seed-%" PRIu64, s->options.out,
+                          best->name, colon ? colon + 1 : best->tuned, picked, s->options.seed);
+    if (length >= (int)sizeof run || access(run, F_OK) != 0) return;
+    next_of_run(run, next);
+    print_next(next, 2);
+}
+
 static int print_json(const char *out) {
     char path[4096], *text;
     size_t size;
@@ -132,7 +149,10 @@ static int compare(const arguments *a, const train_setup *setup) {
             code = print_json(setup->options.out);
         else
             print_losses(l);
-        if (!a->json) print_lines("%-18s %s/report.html\n", "report", setup->options.out);
+        if (!a->json) {
+            print_lines("%-18s %s/report.html\n", "report", setup->options.out);
+            print_what_next(l, setup);
+        }
     }
     if (status == OLE_OK) ole_losses_free(l);
     free(l);

@@ -300,17 +300,6 @@ static bool find_image(char path[PATH], int depth) {
     return found;
 }
 
-/* "ole VERB RUN WHAT", quoted for the shell; NULL without memory. */
-static char *next_command(const char *verb, const char *run, const char *option, const char *what) {
-    char *words[2] = {ole_shell_word(run), ole_shell_word(what)}, *line = NULL;
-    if (words[0] && words[1] &&
-        asprintf(&line, "ole %s %s %s%s", verb, words[0], option, words[1]) < 0)
-        line = NULL;
-    free(words[0]);
-    free(words[1]);
-    return line;
-}
-
 enum { NEXT = 2 };
 
 /* What one does with a model: labels a sample of the data, or judges the model where these are in

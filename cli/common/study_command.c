@@ -169,6 +169,20 @@ int study_print_json(const char *command, const char *out) {
     return EXIT_DONE;
 }
 
+bool study_find_run(const ole_study_result *r, int64_t point, const char *out, char path[4096]) {
+    for (const ole_study_run *run = r->runs; run < r->runs + r->run_count; run++)
+        if (run->point == point && run->state == OLE_STUDY_FINISHED)
+            return snprintf(path, 4096, "%s/%s", out, run->folder) < 4096;
+    return false;
+}
+
+void next_of_run(const char *run, char *commands[2]) {
+    char onnx[4200];
+    snprintf(onnx, sizeof onnx, "%s/model.onnx", run);
+    commands[0] = next_command("eval", run, "", NULL);
+    commands[1] = next_command("export", run, "--onnx ", onnx);
+}
+
 static int conclude(const study_command *c, const ole_study_result *r, const char *out, bool json) {
     int code = EXIT_DONE;
     if (r->interrupted) {
@@ -181,7 +195,12 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
         code = study_print_json(c->name, out);
     else if (!r->interrupted)
         c->print(r);
-    if (!json && !r->interrupted) print_lines("%-18s %s/report.html\n", "report", out);
+    if (!json && !r->interrupted) {
+        char *next[2] = {NULL, NULL};
+        print_lines("%-18s %s/report.html\n", "report", out);
+        c->next(r, out, next);
+        print_next(next, 2);
+    }
     return r->interrupted ? EXIT_INTERRUPTED : code;
 }
 

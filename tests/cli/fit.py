@@ -7,7 +7,7 @@ import re
 
 import npyfile
 import run
-from run import check, check_that, read_json
+from run import check, check_next, check_that, read_json
 
 NAMES = ("alarm", "balance", "calendar", "dinner", "exchange")
 DIM = 12
@@ -70,6 +70,7 @@ def check_linear(ole, work):
     text = ole.run(*"fit X.npy X.txt --out m.safetensors".split()).stdout
     check_that(f"what was tried is printed: {text}", "tried on held-out rows" in text and "  chosen\n" in text and
                f"chosen without novel samples, of the scores that can be exported: {told['threshold_score']}\n" in text)
+    check_next(ole, text, "predict", "export")
     fixed = read_json(ole, *"fit X64.npy X.txt --out f.safetensors --json --lambda 0 --weight-decay 0.01".split())
     check_that("given settings are not searched", fixed["lambda"] == 0 and fixed["weight_decay"] == 0.01 and
                len(fixed["trials"]) == 1)

@@ -94,6 +94,16 @@ def read_json(program, *args):
         return {}
 
 
+def check_next(program, text, *verbs):
+    """The commands that a result suggests: `ole VERB ...` each, and they run when they are pasted."""
+    commands = [line.strip() for line in text.partition("what next")[2].splitlines()]
+    check_that(f"what next: {commands}", [command.split()[1] for command in commands] == list(verbs))
+    for command in commands:
+        pasted = subprocess.run(["bash", "-c", f'ole() {{ "{program.path}" "$@"; }}\n{command}'], cwd=program.work,
+                                env=program.environment, text=True, capture_output=True, timeout=120)
+        check_that(f"{command}: {pasted.stderr}", pasted.returncode == 0 and pasted.stdout)
+
+
 # ---- Files --------------------------------------------------------------------------------------
 
 def write_files(work):
