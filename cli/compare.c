@@ -69,7 +69,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 static void print_losses(const ole_losses *l) {
     static const char *const names[] = {"loss", "chosen", "test error %", "1-NN error %",
                                         "difference"};
-    static const int widths[] = {20, 24, 15, 15, 1};
+    static const int widths[] = {18, 21, 14, 13, 1};
     ole_text_table table = {.columns = 5, .names = names};
     for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++) {
         const ole_loss_entry *from = e == l->entry ? NULL : l->entry;
