@@ -139,9 +139,23 @@ void study_say(void *context, const char *text) {
 
 /* ---- The end ------------------------------------------------------------------------------ */
 
+/* Whether the row that begins at cell i has that one alone. */
+static bool is_heading(const ole_text_table *t, int64_t i) {
+    int column = 1;
+    while (column < t->columns && !*t->cells[i + column])
+        column++;
+    return t->columns > 1 && column == t->columns;
+}
+
 void print_table(ole_text_table *t, const int *widths) {
     int gap = 0; /* to the next cell */
     for (int64_t i = -t->columns; i < t->count; i++) {
+        if (i >= 0 && i % t->columns == 0 && is_heading(t, i)) {
+            print_cut(stdout, t->cells[i], INT_MAX);
+            putchar('\n');
+            i += t->columns - 1;
+            continue;
+        }
         int column = (int)((i + t->columns) % t->columns);
         bool last = column == t->columns - 1;
         const char *cell = i < 0 ? t->names[column] : t->cells[i];

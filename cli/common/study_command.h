@@ -65,8 +65,8 @@ int study_conduct(ole_study_kind kind, const ole_study_options *options, ole_stu
 /* Prints OUT/results.json as it is; the exit code. */
 int study_print_json(const char *command, const char *out);
 
-/* Prints a table in columns of these widths (0: omitted), and frees it; empty cells are "-".
- */
+/* Prints a table in columns of these widths (0: omitted), and frees it; empty cells are "-", and a
+ * row of its first cell alone is a heading. */
 void print_table(ole_text_table *table, const int *widths);
 
 #endif
