@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char compare_summary[] = "compare losses on equal budgets";
 
@@ -68,7 +69,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 static void print_losses(const ole_losses *l) {
     static const char *const names[] = {"loss", "chosen", "test error %", "1-NN error %",
                                         "difference"};
-    static const int widths[] = {20, 24, 15, 15, 1};
+    static const int widths[] = {18, 21, 14, 13, 1};
     ole_text_table table = {.columns = 5, .names = names};
     for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++) {
         const ole_loss_entry *from = e == l->entry ? NULL : l->entry;
@@ -86,6 +87,22 @@ static void print_losses(const ole_losses *l) {
     }
     print_table(&table, widths);
     printf("\n");
+}
+
+/* The model of the loss with the lowest validation error, as src/study/plan.c names its folder. */
+static void print_what_next(const ole_losses *l, const train_setup *s) {
+    const ole_loss_entry *best = NULL;
+    for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++)
+        if (isfinite(e->picked) && (!best || e->validation.mean < best->validation.mean)) best = e;
+    if (!best) return;
+    char run[4096], picked[OLE_OPTION_VALUE], *next[2];
+    const char *colon = strchr(best->tuned, ':');
+    ole_option_number(best->picked, picked);
+    int length = snprintf(run, sizeof run, "%s/%s/retrain-%s-%s/seed-%" PRIu64, s->options.out,
+                          best->name, colon ? colon + 1 : best->tuned, picked, s->options.seed);
+    if (length >= (int)sizeof run || access(run, F_OK) != 0) return;
+    next_of_run(run, next);
+    print_next(next, 2);
 }
 
 static int print_json(const char *out) {
@@ -132,7 +149,10 @@ static int compare(const arguments *a, const train_setup *setup) {
             code = print_json(setup->options.out);
         else
             print_losses(l);
-        if (!a->json) print_lines("%-18s %s/report.html\n", "report", setup->options.out);
+        if (!a->json) {
+            print_lines("%-18s %s/report.html\n", "report", setup->options.out);
+            print_what_next(l, setup);
+        }
     }
     if (status == OLE_OK) ole_losses_free(l);
     free(l);

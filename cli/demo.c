@@ -80,6 +80,7 @@ typedef struct demo {
     ole_report_options report;  /* how models are run */
     progress line;
     ole_error error;
+    bool lost_reader; /* of the output, a pipe */
 } demo;
 
 /* ---- Studies ------------------------------------------------------------------------------ */
@@ -484,24 +485,33 @@ static void print_table(const row *rows, int count, const experiment *x) {
     }
 }
 
-static void print_text(const demo *d) {
-    int64_t better = 0;
-    for (int i = 0; i < FEW; i++)
-        better += d->few[i].better;
+static void print_digits(const demo *d) {
     printf("Digits: 10 classes, %s, %d epochs, %d seeds; mean and standard\n"
            "deviation on the test set. lambda = %g has the lowest error of 0.25, 0.5 and 1\n"
            "on a validation set, a fifth of the training set.\n\n",
            digits_net, d->epochs, d->seeds, d->lambda);
     print_table(d->digits.rows, FIGURES, &d->digits);
+}
+
+static void print_few(const demo *d) {
+    int64_t better = 0;
+    for (int i = 0; i < FEW; i++)
+        better += d->few[i].better;
     printf("\nFew images per class: the same network and lambda, %d epochs; test error, %%.\n"
            "OLE has the lower error in %d of %d pairs of runs on the same images.\n\n",
            MORE_EPOCHS * d->epochs, (int)better, FEW * d->seeds);
     print_table(d->few, FEW, &d->digits);
+}
+
+static void print_toy(const demo *d) {
     printf("\nThe paper's toy: 3-D features of three classes (%s), %s; of %d runs\n"
            "the one with the lowest 1-NN error on a validation set. Ideal: 90 degrees\n"
            "between classes, 0 within.\n\n",
            toy_classes, toy_net, MORE_RUNS * d->seeds);
     print_table(d->toy.rows, FIGURES, &d->toy);
+}
+
+static void print_end(const demo *d) {
     printf("\nDigits are easy: with all of them OLE changes the geometry but hardly the error.\n"
            "It lowers the error with few images, and with photos (the paper, STL-10: 28.7 %%\n"
            "to 25.4 %%). To see that, a minute on a GPU, an hour or more on a CPU:\n\n"
@@ -511,6 +521,18 @@ static void print_text(const demo *d) {
            "Report page: %s\n",
            d->page);
     if (d->out) printf("Look closer: ole score %s/F-ole.npy %s/L.npy\n", d->out, d->out);
+}
+
+/* Each part as soon as it is known, also into a file or a pipe. */
+static bool tell(demo *d, void (*print)(const demo *)) {
+    if (d->json) return true;
+    progress_clear(&d->line);
+    print(d);
+    if (fflush(stdout) == 0) return true;
+    d->lost_reader = errno == EPIPE;
+    snprintf(d->error.message, sizeof d->error.message, "cannot write to standard output: %s",
+             strerror(errno));
+    return false;
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
@@ -596,11 +618,15 @@ int run_demo(int argc, char **argv) {
     d.report.callback = progress_stoppable;
     d.report.callback_context = &d.line;
     catch_interrupts();
-    bool good = prepare(&d) && run_digits(&d) && run_few(&d) && run_toy(&d) && write_page(&d) &&
-                (!d.out || (write_arrays(&d, &d.digits) && write_arrays(&d, &d.toy)));
+    bool good = prepare(&d) && run_digits(&d) && tell(&d, print_digits) && run_few(&d) &&
+                tell(&d, print_few) && run_toy(&d) && tell(&d, print_toy) && write_page(&d) &&
+                (!d.out || (write_arrays(&d, &d.digits) && write_arrays(&d, &d.toy))) &&
+                tell(&d, print_end);
     progress_clear(&d.line);
-    if (good)
-        (d.json ? print_json : print_text)(&d);
+    if (good && d.json)
+        print_json(&d);
+    else if (good || d.lost_reader) /* such as `head`; main() ends as other programs do */
+        good = true;
     else if (interrupted())
         code = end_interrupted("demo", d.out ? "the same command resumes"
                                              : "nothing is kept without --out");

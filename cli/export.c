@@ -45,10 +45,10 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
                    "  $ ole export runs/first --hub first-digits\n",
         .about =
             "Writes a model as ONNX (operator set 17). It takes 'images', float32 [N, C, H, W]\n"
-            "in 0 to 1 (bytes / 255; it normalises them itself), and gives 'features' [N, D]\n"
-            "and 'logits' [N, classes]; with a threshold for 'unknown' also 'known_score' [N]:\n"
-            "a sample is unknown if it is below the 'threshold' of the metadata, which also\n"
-            "hold the names of the classes.\n"
+            "in 0 to 1 (bytes / 255; it normalises them itself), or 'x' [N, D] for a model of\n"
+            "vectors, and gives 'features' [N, D] and 'logits' [N, classes]; with a threshold\n"
+            "for 'unknown' also 'known_score' [N]: a sample is unknown if it is below the\n"
+            "'threshold' of the metadata, which also hold the names of the classes.\n"
             "\n"
             "For a model hub: model.safetensors, model.onnx, config.json, a loader for PyTorch\n"
             "and README.md, a model card with data, classes, errors, calibration, threshold and\n"
@@ -72,8 +72,12 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
 /* ---- Printing ----------------------------------------------------------------------------- */
 
 static void print_onnx(const arguments *a, const ole_onnx_summary *s) {
-    printf("%s: images [N, %d, %d, %d] to features [N, %" PRId64 "] and logits [N, %d]\n", a->onnx,
-           s->channels, s->height, s->width, s->features, s->classes);
+    print_lines("%s: ", a->onnx);
+    if (s->height == 1 && s->width == 1)
+        printf("x [N, %d]", s->channels);
+    else
+        printf("images [N, %d, %d, %d]", s->channels, s->height, s->width);
+    printf(" to features [N, %" PRId64 "] and logits [N, %d]\n", s->features, s->classes);
     printf("%d ops, %" PRId64 " weights, %.3g MB", s->ops, s->weights, (double)s->bytes / 1e6);
     if (a->fold) printf(", %d batch norm%s folded", s->folded, s->folded == 1 ? "" : "s");
     printf("\n");

@@ -8,6 +8,7 @@
 #include "common/image_files.h"
 #include "common/model_and_data.h"
 #include "common/outputs.h"
+#include "common/sample_rows.h"
 
 #include "base/atomic_file.h"
 #include "base/memory_file.h"
@@ -181,7 +182,8 @@ static bool add_file(void *context, const char *path) {
     float *rows = NULL;
     int64_t count = 1;
     ole_error error = {.message = "out of memory for the features"};
-    bool good = array ? ole_model_read_npy(model, path, &rows, &count, &error) == OLE_OK
+    bool good = array ? read_sample_rows("features", model, r->from->model_path, path, &rows,
+                                         &count, &error) == OLE_OK
                       : ole_model_read_file(model, path, r->sample, &error) == OLE_OK;
     good = good && make_room(t, count) &&
            ole_model_run(model, array ? rows : r->sample, count, t->features + t->rows * t->dim,

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "formats/json.h"
+#include "model/threshold_words.h"
 #include <ole/train/embed.h>
 
 #include <inttypes.h>
@@ -123,6 +124,20 @@ static void print_trials(const ole_embed_summary *s) {
     }
 }
 
+/* The rows of the fit serve as an example. */
+static void print_what_next(const arguments *a, const ole_model_info *m) {
+    char onnx[4096];
+    const char *dot = strrchr(a->out, '.');
+    int stem = dot && !strchr(dot, '/') ? (int)(dot - a->out) : (int)strlen(a->out);
+    snprintf(onnx, sizeof onnx, "%.*s.onnx", stem, a->out);
+    bool exports = m->threshold_score == OLE_SCORE_NONE || ole_score_exports(m->threshold_score);
+    char *const next[] = {
+        m->classifier ? next_command("predict", a->out, "", a->features) : NULL,
+        exports && m->classifier ? next_command("export", a->out, "--onnx ", onnx) : NULL,
+        m->classifier ? NULL : next_command("apply", a->out, "--out mapped.npy ", a->features)};
+    print_next(next, 3);
+}
+
 static void print_text(const arguments *a, const ole_embed_summary *s, const ole_model_info *m,
                        const ole_novelty_choice *choice) {
     printf("%-20s %" PRId64 " of %" PRId64 " dimensions, %d classes\n", "rows", s->rows, s->dim,
@@ -150,10 +165,11 @@ static void print_text(const arguments *a, const ole_embed_summary *s, const ole
     if (s->trials > 1) print_trials(s);
     if (choice->groups > 0) {
         printf("\n");
-        novelty_print_choice(choice);
+        novelty_print_choice(choice, a->score == OLE_SCORE_NONE);
     }
     if (choice->groups == 0) printf("\n"); /* else there is an empty line */
     print_lines("model: %s  (%.1f s)\n", a->out, s->seconds);
+    print_what_next(a, m);
 }
 
 static void print_json(const arguments *a, const ole_embed_summary *s, const ole_model_info *m,
@@ -232,8 +248,12 @@ static int fit(arguments *a, const embedding *e) {
         code = end_interrupted("fit", "no model was written");
     else if (ole_model_save(model, a->out, &error) != OLE_OK)
         code = fail_command("fit", "%s", error.message);
-    else
-        (a->json ? print_json : print_text)(a, &summary, ole_model_get_info(model), &choice);
+    else {
+        const ole_model_info *info = ole_model_get_info(model);
+        if (info->threshold_score != OLE_SCORE_NONE)
+            novelty_tell_export("fit", info->threshold_score, &choice);
+        (a->json ? print_json : print_text)(a, &summary, info, &choice);
+    }
     ole_embed_summary_free(&summary);
     ole_model_free(model);
     return code;

@@ -55,9 +55,9 @@ static int unknown_command(const char *name) {
     const char *nearest = ole_nearest_name(name, names, COUNT);
     const char *what = name[0] == '-' ? "option" : "command";
     if (nearest)
-        fprintf(failures(), "ole: unknown %s %s; did you mean '%s'?\n", what, name, nearest);
+        fprintf(failures(), "ole: unknown %s '%s'; did you mean '%s'?\n", what, name, nearest);
     else
-        fprintf(failures(), "ole: unknown %s %s; 'ole --help' lists the commands\n", what, name);
+        fprintf(failures(), "ole: unknown %s '%s'; 'ole --help' lists the commands\n", what, name);
     return EXIT_USAGE;
 }
 

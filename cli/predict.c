@@ -7,6 +7,7 @@
 #include "common/download.h"
 #include "common/image_files.h"
 #include "common/model_and_data.h"
+#include "common/sample_rows.h"
 
 #include "formats/input.h"
 #include "formats/json.h"
@@ -35,7 +36,8 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
         {"MODEL", &p->from.model_path, MODEL_HELP},
         {"FILE", p->words,
          "png, jpeg, webp, bmp, tiff, pgm or ppm images, folders of them, X.npy, .npz or .csv "
-         "(each row), or - for names on stdin, one per line (default: the run's test set)"},
+         "(each row), or - for stdin: an image, or names, one per line (default: the run's test "
+         "set)"},
         {0},
     };
     const ole_option options[] = {
@@ -52,6 +54,7 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
         .summary = predict_summary,
         .example = "  $ ole predict runs/first cat.png photos/\n"
                    "  $ find . -name '*.jpg' | ole predict runs/first -\n"
+                   "  $ curl -s https://example.org/cat.jpg | ole predict runs/first -\n"
                    "  $ ole predict runs/vectors X.npy\n",
         .about = "Prints the class of each sample, the score (0 to 1) and the next best classes;\n"
                  "'unknown' below the threshold that training or 'ole novelty' stored in the\n"
@@ -167,7 +170,8 @@ static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     if (takes_arrays(a) && predict_mapped(a, path, &predicted, error)) return true;
     if (predicted && error->status != OLE_ERROR_DATA) return false;
     *error = (ole_error){.message = "out of memory"}; /* else the same again, for its message */
-    bool good = ole_model_read_npy(a->from.model, path, &rows, &count, error) == OLE_OK;
+    bool good = read_sample_rows("predict", a->from.model, a->from.model_path, path, &rows, &count,
+                                 error) == OLE_OK;
     ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
     good = p && ole_model_predict(a->from.model, rows, count, p, error) == OLE_OK;
     for (int64_t i = 0; i < count && good; i++)

@@ -1,12 +1,15 @@
 /*
  * cli/sweep.c - `ole sweep`: accuracy against samples per class, with and without OLÉ.
  */
+#include "base/quote.h"
 #include "commands.h"
+#include "common/common.h"
 #include "common/study_command.h"
 #include "study/by_kind.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 const char sweep_summary[] = "compare softmax and OLE with fewer samples per class";
 
@@ -26,6 +29,22 @@ static void print_result(const ole_study_result *r) {
     }
     print_table(&table, widths);
     printf("\n");
+}
+
+/* Where OLE has most to do, with the fewest samples: the features without and with it. */
+static void next_commands(const ole_study_result *r, const char *out, char *commands[2]) {
+    char runs[2][4096], page[4200], *more, *word;
+    int64_t found = 0;
+    for (int64_t p = 0; p < r->point_count && found < 2; p++)
+        if (r->points[p].samples == r->points[0].samples && study_find_run(r, p, out, runs[found]))
+            found++;
+    if (found < 2) return;
+    snprintf(page, sizeof page, "%s/features.html", out);
+    more = next_command("report", runs[0], "", runs[1]);
+    word = ole_shell_word(page);
+    if (more && word && asprintf(&commands[0], "%s --out %s", more, word) < 0) commands[0] = NULL;
+    free(more);
+    free(word);
 }
 
 int run_sweep(int argc, char **argv) {
@@ -54,6 +73,7 @@ int run_sweep(int argc, char **argv) {
         .lambdas_help = "weights of OLE; 0: softmax alone (default 0,0.25)",
         .kind = OLE_STUDY_SWEEP,
         .print = print_result,
+        .next = next_commands,
     };
     return study_run(&command, &flags, argc, argv);
 }

@@ -91,7 +91,7 @@ typedef struct view {
     int64_t epoch, step;      /* where it was stopped */
     const char *out;          /* of the page; NULL: without one */
     double page_due;          /* when the next page so far may be written, by ole_clock() */
-    bool has_page;
+    bool has_page, told_page;
 } view;
 
 /* "softmax 0.0487  OLE 0.5929  ", what there is of it. */
@@ -153,6 +153,15 @@ static void print_epoch(view *v, const ole_train_progress *p) {
     fprintf(stderr, "%s\n", line);
 }
 
+/* Once, on a terminal: where to look while it runs. */
+static void tell_page(view *v, const char *path) {
+    if (v->told_page || !v->line.terminal) return;
+    progress_clear(&v->line);
+    tell_command("train", "%s shows the curves%s and refreshes itself", path,
+                 v->has_page || v->epoch > 0 ? " so far" : " from the first epoch on,");
+    v->told_page = true;
+}
+
 /*
  * The page so far: the curves alone, and in browsers that have it open a new one each time until
  * `refresh` is 0.  That it cannot be written is for the page at the end to say.
@@ -171,10 +180,7 @@ static void write_page_so_far(view *v, int refresh) {
         ole_report_run(&report, &v->out, 1, &options, &error) != OLE_OK)
         return;
     ole_report_free(&report);
-    if (!v->has_page && v->line.terminal) {
-        progress_clear(&v->line);
-        tell_command("train", "%s shows the curves so far and refreshes itself", path);
-    }
+    tell_page(v, path);
     v->has_page = true;
 }
 
@@ -186,6 +192,15 @@ static void follow(view *v) {
     write_page_so_far(v, REFRESH);
     double ended = ole_clock();
     v->page_due = ended + fmax(PAUSE, SHARE * (ended - now));
+}
+
+/* Where the first epoch takes long: the page is told of before it is over. */
+static void begin_page(view *v, const ole_train_progress *p) {
+    char path[PATH];
+    if (!v->out || v->has_page || v->told_page || p->seconds < PAUSE) return;
+    write_page_so_far(v, REFRESH);
+    snprintf(path, sizeof path, "%s/report.html", v->out);
+    tell_page(v, path);
 }
 
 static bool show(void *context, const ole_train_progress *p) {
@@ -208,6 +223,7 @@ static bool show(void *context, const ole_train_progress *p) {
         follow(v);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
         char bar[BAR_ROOM], run[48], losses[64], error[40], left[32];
+        begin_page(v, p);
         progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s left  %s%s%.0f samples/s",
                       run_text(p, run), p->epoch, p->epochs,
                       bar_text((double)p->step / (double)p->steps, bar),
@@ -298,17 +314,6 @@ static bool find_image(char path[PATH], int depth) {
     if (count >= 0) free(entries);
     if (!found) path[length] = '\0';
     return found;
-}
-
-/* "ole VERB RUN WHAT", quoted for the shell; NULL without memory. */
-static char *next_command(const char *verb, const char *run, const char *option, const char *what) {
-    char *words[2] = {ole_shell_word(run), ole_shell_word(what)}, *line = NULL;
-    if (words[0] && words[1] &&
-        asprintf(&line, "ole %s %s %s%s", verb, words[0], option, words[1]) < 0)
-        line = NULL;
-    free(words[0]);
-    free(words[1]);
-    return line;
 }
 
 enum { NEXT = 2 };

@@ -42,6 +42,17 @@ static void print_result(const ole_study_result *r) {
     }
 }
 
+/* The model that was trained on all data with the lambda that was taken. */
+static void next_commands(const ole_study_result *r, const char *out, char *commands[2]) {
+    char run[4096];
+    for (int64_t p = 0; p < r->point_count; p++)
+        if (r->points[p].part == OLE_STUDY_RETRAIN &&
+            r->points[p].lambda == r->points[r->picked].lambda && study_find_run(r, p, out, run)) {
+            next_of_run(run, commands);
+            return;
+        }
+}
+
 int run_tune(int argc, char **argv) {
     static const char *const without[] = {"lambda", "skip_test", "restart_schedule", NULL};
     study_flags flags = {0};
@@ -70,6 +81,7 @@ int run_tune(int argc, char **argv) {
         .holds_out = true,
         .kind = OLE_STUDY_TUNE,
         .print = print_result,
+        .next = next_commands,
     };
     return study_run(&command, &flags, argc, argv);
 }

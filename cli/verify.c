@@ -38,14 +38,15 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {0},
     };
     const ole_option options[] = {
-        {"pairs", OLE_TEXT, &a->pairs, "PAIRS.txt", .help = "pairs to verify"},
+        {"pairs", OLE_TEXT, &a->pairs, "PAIRS.txt", .help = "pairs to verify, one per line"},
         {"labels", OLE_TEXT, &a->labels, "L.npy",
-         .help = "instead of --pairs: labels [rows] to draw up to 10,000 pairs of each kind from"},
+         .help = "instead of --pairs: a label per row; draws up to 10,000 pairs of the same class "
+                 "and as many of different ones"},
         {"seed", OLE_SEED, &a->seed, "N", .help = "with --labels: random seed"},
         {"names", OLE_TEXT, &a->names, "NAMES.txt",
-         .help = "names of the rows, one per line, for pairs given by name"},
-        {"folds", OLE_INTEGER, &a->folds, "N",
-         .help = "number of folds, if the pairs have none of their own", .min = 2, .max = 1000},
+         .help = "with --pairs: the image of each row, one name per line, for pairs given by name"},
+        {"folds", OLE_INTEGER, &a->folds, "N", .help = "number of folds, unless PAIRS.txt gives it",
+         .min = 2, .max = 1000},
         DTYPE_OPTION(&a->dtype),
         FIGURE_OPTIONS(&a->figures),
         JSON_OPTION(&a->json),
@@ -58,10 +59,13 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
                    "  $ ole verify features.npy --pairs pairs.txt\n"
                    "  $ ole verify lfw.npy --pairs pairs.txt --names lfw.txt --out lfw.html\n",
         .about =
-            "Calls two rows the same if their cosine reaches a threshold, which is found for each\n"
-            "fold on the others. Pairs are drawn from labels or read from a file: 'ROW ROW 1'\n"
-            "(same) or 'ROW ROW 0'; or LFW's pairs.txt: 'NAME N N', 'NAME N NAME N' under a\n"
-            "line '10 300', with --names as 'NAME_0001.jpg'.\n",
+            "Decides for pairs of rows whether they are of the same class: yes if their cosine\n"
+            "reaches a threshold. The pairs are cut into folds; each fold is judged by the\n"
+            "threshold that is best on the others. --labels draws the pairs at random; --pairs\n"
+            "reads them from a file, one per line: '12 40 1' if rows 12 and 40, counted from 0,\n"
+            "are of the same class, '12 77 0' if not. The file may also be LFW's pairs.txt, where\n"
+            "'NAME 1 4' stands for NAME_0001.jpg and NAME_0004.jpg; --names says which row is\n"
+            "which image.\n",
         .positionals = positionals,
         .options = options,
     };

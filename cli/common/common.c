@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,6 +125,26 @@ void tell_resume(const char *command, const char *stopped, const char *out) {
     tell_command(command, "stopped %s and saved; to resume: ole %s --resume --out %s", stopped,
                  command, word ? word : out);
     free(word);
+}
+
+char *next_command(const char *verb, const char *run, const char *option, const char *what) {
+    char *words[2] = {ole_shell_word(run), what ? ole_shell_word(what) : strdup("")}, *line = NULL;
+    if (words[0] && words[1] &&
+        asprintf(&line, "ole %s %s%s%s%s", verb, words[0], what ? " " : "", what ? option : "",
+                 words[1]) < 0)
+        line = NULL;
+    free(words[0]);
+    free(words[1]);
+    return line;
+}
+
+void print_next(char *const *commands, int count) {
+    bool first = true;
+    for (int i = 0; i < count; i++) {
+        if (commands[i]) print_lines("%-18s %s\n", first ? "what next" : "", commands[i]);
+        first &= !commands[i];
+        free(commands[i]);
+    }
 }
 
 int exit_code(ole_status status) {

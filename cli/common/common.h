@@ -44,6 +44,14 @@ FILE *failures(void);
 /* Prints what was stopped and saved, and the command, quoted for the shell, that resumes it. */
 void tell_resume(const char *command, const char *stopped, const char *out);
 
+/* "ole VERB RUN OPTIONWHAT", quoted for the shell; `what` may be NULL.  To be freed; NULL without
+ * memory. */
+char *next_command(const char *verb, const char *run, const char *option, const char *what);
+
+/* Prints what one may do next, the last lines of a result, and frees the commands; NULLs are
+ * skipped. */
+void print_next(char *const *commands, int count);
+
 /* The exit code of what the library returned: EXIT_USAGE for a wrong request. */
 int exit_code(ole_status status);
 

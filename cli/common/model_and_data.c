@@ -107,7 +107,8 @@ int model_and_data_open(model_and_data *s, const char *command) {
     options.threads = s->threads;
     code = open_dataset(command, s->data, &options, &s->set);
     if (code != EXIT_DONE && !named)
-        tell_command(command, "these are the data of the run; name them if they have moved");
+        tell_data_moved(command, s->run.recipe,
+                        strcmp(command, "predict") == 0 ? "name files" : "name them after MODEL");
     if (code != EXIT_DONE) return code;
     trained_data_compare(&s->run, command, &s->flags, s->model, s->set);
     if (ole_model_fitted_on(s->model, s->set, (ole_split)s->split))

@@ -139,9 +139,23 @@ void study_say(void *context, const char *text) {
 
 /* ---- The end ------------------------------------------------------------------------------ */
 
+/* Whether the row that begins at cell i has that one alone. */
+static bool is_heading(const ole_text_table *t, int64_t i) {
+    int column = 1;
+    while (column < t->columns && !*t->cells[i + column])
+        column++;
+    return t->columns > 1 && column == t->columns;
+}
+
 void print_table(ole_text_table *t, const int *widths) {
     int gap = 0; /* to the next cell */
     for (int64_t i = -t->columns; i < t->count; i++) {
+        if (i >= 0 && i % t->columns == 0 && is_heading(t, i)) {
+            print_cut(stdout, t->cells[i], INT_MAX);
+            putchar('\n');
+            i += t->columns - 1;
+            continue;
+        }
         int column = (int)((i + t->columns) % t->columns);
         bool last = column == t->columns - 1;
         const char *cell = i < 0 ? t->names[column] : t->cells[i];
@@ -169,6 +183,20 @@ int study_print_json(const char *command, const char *out) {
     return EXIT_DONE;
 }
 
+bool study_find_run(const ole_study_result *r, int64_t point, const char *out, char path[4096]) {
+    for (const ole_study_run *run = r->runs; run < r->runs + r->run_count; run++)
+        if (run->point == point && run->state == OLE_STUDY_FINISHED)
+            return snprintf(path, 4096, "%s/%s", out, run->folder) < 4096;
+    return false;
+}
+
+void next_of_run(const char *run, char *commands[2]) {
+    char onnx[4200];
+    snprintf(onnx, sizeof onnx, "%s/model.onnx", run);
+    commands[0] = next_command("eval", run, "", NULL);
+    commands[1] = next_command("export", run, "--onnx ", onnx);
+}
+
 static int conclude(const study_command *c, const ole_study_result *r, const char *out, bool json) {
     int code = EXIT_DONE;
     if (r->interrupted) {
@@ -181,7 +209,12 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
         code = study_print_json(c->name, out);
     else if (!r->interrupted)
         c->print(r);
-    if (!json && !r->interrupted) print_lines("%-18s %s/report.html\n", "report", out);
+    if (!json && !r->interrupted) {
+        char *next[2] = {NULL, NULL};
+        print_lines("%-18s %s/report.html\n", "report", out);
+        c->next(r, out, next);
+        print_next(next, 2);
+    }
     return r->interrupted ? EXIT_INTERRUPTED : code;
 }
 

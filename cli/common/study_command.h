@@ -20,6 +20,8 @@ typedef struct study_command {
     bool holds_out; /* it needs a validation split */
     ole_study_kind kind;
     void (*print)(const ole_study_result *); /* the result, for people */
+    /* What one may do next with a result in the folder `out`: two commands, to be freed, or NULL */
+    void (*next)(const ole_study_result *, const char *out, char *commands[2]);
 } study_command;
 
 /* What the command's own flags set. */
@@ -46,6 +48,13 @@ typedef struct study_view {
     bool quiet; /* another rank prints */
 } study_view;
 
+/* The folder of the first run of a point that is finished, in `path`; false: there is none. */
+bool study_find_run(const ole_study_result *result, int64_t point, const char *out,
+                    char path[4096]);
+
+/* What one does with the model of a run: judges it on the run's data, and exports it. */
+void next_of_run(const char *run, char *commands[2]);
+
 bool study_show(void *view, const ole_study_progress *progress);
 void study_say(void *view, const char *text);
 
@@ -56,8 +65,8 @@ int study_conduct(ole_study_kind kind, const ole_study_options *options, ole_stu
 /* Prints OUT/results.json as it is; the exit code. */
 int study_print_json(const char *command, const char *out);
 
-/* Prints a table in columns of these widths (0: omitted), and frees it; empty cells are "-".
- */
+/* Prints a table in columns of these widths (0: omitted), and frees it; empty cells are "-", and a
+ * row of its first cell alone is a heading. */
 void print_table(ole_text_table *table, const int *widths);
 
 #endif

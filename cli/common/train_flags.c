@@ -9,7 +9,11 @@
 
 #include "common/common.h"
 
+#include "base/quote.h"
+#include "train/options/recipe.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -157,6 +161,21 @@ static void suit_photos(const train_flags *f, train_setup *s) {
     }
 }
 
+/* Reports where the data of a resumed folder were, if they are there no more. */
+static void tell_moved(const train_flags *f, const train_setup *s) {
+    const char *at = ole_recipe_data_at(s->recipes[0]), *data = s->options.data;
+    if (!s->recipes[0] || f->data || f->recipe || !data || ole_recipe_data_here(data) ||
+        ole_ranks_launched_rank() > 0)
+        return;
+    char *word = ole_shell_word(s->options.out);
+    tell_command(f->command,
+                 "the data of the run, %s, are not there%s%s; if they have moved, name them: ole "
+                 "%s DATA --resume --out %s",
+                 data, at ? ", nor are " : "", at ? at : "", f->command,
+                 word ? word : s->options.out);
+    free(word);
+}
+
 void train_setup_tell(const train_setup *s, const char *command) {
     if (*s->settings)
         tell_command(command, "settings for photos:%s; flags set others", s->settings);
@@ -174,6 +193,7 @@ bool train_flags_read(const train_flags *f, train_setup *s) {
     bool photos = s->options.data && strncmp(s->options.data, "folder:", 7) == 0;
     if (photos && !s->recipes[0] && !s->recipes[1] && !s->options.resume) suit_photos(f, s);
     if (holds_out_some(f, s)) s->options.calibration = 0.1;
+    tell_moved(f, s);
     const char *missing = what_is_missing(f, &s->options);
     if (missing && s->options.resume && s->options.out)
         fail_command(f->command, "%s: no %s to resume", s->options.out, f->study ? "study" : "run");

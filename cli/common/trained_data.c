@@ -20,19 +20,22 @@
 
 /* ---- The run ------------------------------------------------------------------------------ */
 
-/*
- * Reads the config.yaml of the run folder that `model` is, or is a file of; none is no error.  One
- * that cannot be read is a mistake in a run folder; beside a file it may be another program's.
- */
-static bool read_run(trained_data *r, const char *command, const char *model) {
+/* The config.yaml of the run folder that `model` is, or is a file of; true: it is there. */
+static bool find_config(const char *model, bool *folder, char path[4096]) {
     struct stat about;
-    bool folder = stat(model, &about) == 0 && S_ISDIR(about.st_mode);
+    *folder = stat(model, &about) == 0 && S_ISDIR(about.st_mode);
     const char *slash = strrchr(model, '/');
-    int length = folder ? (int)strlen(model) : slash ? (int)(slash - model) : 0;
-    snprintf(r->path, sizeof r->path, "%.*s%sconfig.yaml", length, model,
-             length || slash == model ? "/" : "");
+    int length = *folder ? (int)strlen(model) : slash ? (int)(slash - model) : 0;
+    snprintf(path, 4096, "%.*s%sconfig.yaml", length, model, length || slash == model ? "/" : "");
+    return access(path, F_OK) == 0;
+}
+
+/* Reads it; none is no error.  One that cannot be read is a mistake in a run folder; beside a file
+ * it may be another program's. */
+static bool read_run(trained_data *r, const char *command, const char *model) {
+    bool folder, there = find_config(model, &folder, r->path);
     ole_train_options_init(&r->options);
-    if (access(r->path, F_OK) != 0) return true;
+    if (!there) return true;
     ole_error error;
     if (ole_recipe_read(&r->recipe, r->path, &r->options, &error) == OLE_OK) return true;
     r->recipe = NULL;
@@ -149,6 +152,24 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
     return EXIT_DONE;
 }
 
+bool run_label_column(const char *model, char *name, size_t size) {
+    trained_data r = {0};
+    char path[4096], file[PATH_MAX] = "";
+    const char *at = NULL, *column = NULL;
+    bool folder;
+    if (!find_config(model, &folder, r.path)) return false;
+    ole_train_options_init(&r.options);
+    if (ole_recipe_read(&r.recipe, r.path, &r.options, NULL) != OLE_OK) return false;
+    if (r.options.data && strncmp(r.options.data, "npy:", 4) == 0) at = r.options.data + 4;
+    if (at && next_path(&at, true, path) && next_path(&at, true, path))
+        column = ole_input_file(path, file);
+    size_t length = strlen(file);
+    bool found = column && length > 4 && strcmp(file + length - 4, ".csv") == 0 &&
+                 snprintf(name, size, "%s", column) < (int)size;
+    trained_data_close(&r);
+    return found;
+}
+
 void trained_data_close(trained_data *r) {
     ole_recipe_free(r->recipe);
     r->recipe = NULL;
@@ -230,6 +251,12 @@ void tell_fitted_on(const char *command, const char *data) {
                  "warning: the model was fitted on rows of %s; errors will be too low, thresholds "
                  "too high",
                  data);
+}
+
+void tell_data_moved(const char *command, const ole_recipe *recipe, const char *how) {
+    const char *at = ole_recipe_data_at(recipe);
+    tell_command(command, "these are the data of the run%s%s; if they have moved, %s",
+                 at ? ", which were at " : "", at ? at : "", how);
 }
 
 /* Flags make another training split; so does a set that has changed. */

@@ -59,7 +59,10 @@ void tell_data_changed(const char *command, const char *data);
 /* Warns that a map of embeddings was fitted on some of these rows. */
 void tell_fitted_on(const char *command, const char *data);
 
-/* The same, if that is so. */
+/* Prints, after the data of a run could not be opened, where they were and what to do: `how`. */
+void tell_data_moved(const char *command, const ole_recipe *recipe, const char *how);
+
+/* As tell_data_changed(), if that is so. */
 void trained_data_compare(const trained_data *r, const char *command, const data_flags *flags,
                           const ole_model *model, const ole_dataset *set);
 
@@ -68,6 +71,10 @@ void trained_data_compare(const trained_data *r, const char *command, const data
  * the first can be seen from here.
  */
 bool same_data(const char *a, const char *b, bool *there);
+
+/* The name of the column of labels in the .csv file that a run was trained on; false: there is
+ * none. */
+bool run_label_column(const char *model, char *name, size_t size);
 
 /* The set that "cifar10" or "cifar10:path" names, as it is published; NULL: one that is not. */
 const ole_known_dataset *known_dataset(const char *data);

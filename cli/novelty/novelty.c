@@ -336,6 +336,7 @@ static int open_subjects(arguments *a, subjects *s) {
     if (code == EXIT_DONE)
         code = trained_data_open(&s->run, "novelty", a->model, a->data[0], &a->flags, &options);
     if (code != EXIT_DONE) return code;
+    bool named = a->data[0];
     a->data[0] = s->run.data;
     trained_data_warn(&s->run, "novelty", &options, a->known_split == OLE_SPLIT_TEST, true);
     options.threads = a->threads;
@@ -343,8 +344,11 @@ static int open_subjects(arguments *a, subjects *s) {
     warn_of_one_class(a, info);
     fit_folder(&options, a->data[0], info);
     code = open_known(a, s, &options);
+    if (code != EXIT_DONE && !named)
+        tell_data_moved("novelty", s->run.recipe, "name them with --known");
     if (code != EXIT_DONE) return code;
-    trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
+    if (fits_model(ole_dataset_get_info(s->set[0]), info)) /* else it is refused for that */
+        trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
     tell_halves(a, s);
     if (!a->data[1]) return EXIT_DONE;
     fit_folder(&options, a->data[1], info);
@@ -411,6 +415,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
                 "ole novelty: warning: the temperature %.4g makes the calibration worse (error "
                 "%.2f %%, without it %.2f %%); --temperature 1 keeps the scores as trained\n",
                 n->after.temperature, 100.0 * n->after.ece, 100.0 * n->before.ece);
+    if (r.stored) novelty_tell_export("novelty", r.score, &n->choice);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
     if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 20);
     return code;

@@ -11,6 +11,7 @@
 #include "common/outputs.h"
 
 #include "formats/json.h"
+#include "model/threshold_words.h"
 #include "report/model_page.h"
 
 #include <inttypes.h>
@@ -65,7 +66,7 @@ static const char *temperature_note(const novelty_report *r) {
 }
 
 /* Without novel samples: groups of known classes that played them. */
-void novelty_print_choice(const ole_novelty_choice *c) {
+void novelty_print_choice(const ole_novelty_choice *c, bool exported) {
     if (c->score == OLE_SCORE_NONE) return;
     if (c->groups == 0) {
         printf("score by default: %s; choosing one takes three classes with two samples each\n\n",
@@ -84,8 +85,28 @@ void novelty_print_choice(const ole_novelty_choice *c) {
             printf(" %8.4f", c->auroc[s][g]);
         printf("\n");
     }
-    printf("\nchosen without novel samples: %s%s\n\n", ole_score_name(c->score),
+    printf("\nchosen without novel samples%s: %s%s\n\n",
+           exported ? ", of the scores that can be exported" : "", ole_score_name(c->score),
            c->map_refitted ? "" : " (the network has seen all classes: the AUROCs are too high)");
+}
+
+void novelty_tell_export(const char *command, ole_score score, const ole_novelty_choice *c) {
+    if (ole_score_exports(score)) return;
+    int best = -1;
+    for (int s = 0; s < OLE_SCORES && c->groups > 0; s++)
+        if (ole_score_exports((ole_score)(s + 1)) && (best < 0 || c->mean[s] > c->mean[best]))
+            best = s;
+    if (best >= 0)
+        tell_command(command,
+                     "a model with the score %s cannot be exported as ONNX; of the scores that "
+                     "can, %s has the highest mean AUROC: --score %s",
+                     ole_score_name(score), ole_score_name((ole_score)(best + 1)),
+                     ole_score_name((ole_score)(best + 1)));
+    else
+        tell_command(command,
+                     "a model with the score %s cannot be exported as ONNX; one with --score "
+                     "softmax, calibrated, energy, residual or cosine can",
+                     ole_score_name(score));
 }
 
 void novelty_print_text(const novelty_report *r) {
@@ -98,7 +119,7 @@ void novelty_print_text(const novelty_report *r) {
     printf("%-20s %.2f %%, before scaling %.2f %%\n", "calibration error", 100.0 * n->after.ece,
            100.0 * n->before.ece);
     print_scores(n);
-    novelty_print_choice(&n->choice);
+    novelty_print_choice(&n->choice, false);
     ole_score best = best_score(n);
     if (best != OLE_SCORE_NONE)
         printf("best on these novel samples: %s, AUROC %.4f; %s: %.4f\n", ole_score_name(best),

@@ -21,8 +21,13 @@ typedef struct novelty_report {
 void novelty_print_text(const novelty_report *report);
 void novelty_print_json(const novelty_report *report);
 
-/* How a score was chosen without novel samples. */
-void novelty_print_choice(const ole_novelty_choice *choice);
+/* How a score was chosen without novel samples; `exported`: of those that can be exported. */
+void novelty_print_choice(const ole_novelty_choice *choice, bool exported);
+
+/* Reports on stderr that a score which was stored keeps the model from being exported, and which
+ * one would not. */
+void novelty_tell_export(const char *command, ole_score score, const ole_novelty_choice *choice);
+
 void novelty_json_choice(ole_json *w, const ole_novelty_choice *choice);
 
 /* "auto" is OLE_SCORE_NONE; false for an unknown name, which it reports. */

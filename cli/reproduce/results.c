@@ -305,30 +305,33 @@ static const char *const column_names[] = {
     "ours: softmax", "ours: with OLÉ", "runs",    "made on",        "last run",
     "differs"};
 
-/* Widths of the columns that are printed. */
-static const int widths[] = {24, 0, 42, 17, 17, 17, 17, 8, 14, 13, 1};
+enum { COLUMNS = sizeof column_names / sizeof *column_names };
 
-enum { COLUMNS = sizeof widths / sizeof *widths };
+/* "3", or "2 and 1 (0 and 1 diverged)" of the two sides. */
+enum { COUNT_TEXT = 96 };
+static const char *count_text(const line *l, char text[COUNT_TEXT]) {
+    const int64_t *runs = l->runs, *diverged = l->diverged;
+    int used = snprintf(text, COUNT_TEXT, "%" PRId64, runs[WITH_OLE]);
+    bool lost = diverged[SOFTMAX] + diverged[WITH_OLE] > 0;
+    if (lost || runs[SOFTMAX] != runs[WITH_OLE])
+        used =
+            snprintf(text, COUNT_TEXT, "%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
+    if (lost)
+        snprintf(text + used, COUNT_TEXT - (size_t)used, " (%" PRId64 " and %" PRId64 " diverged)",
+                 diverged[SOFTMAX], diverged[WITH_OLE]);
+    return text;
+}
 
 static void add_lines(ole_text_table *t, const outcome *o) {
     for (const line *l = o->lines; l < o->lines + o->count; l++) {
-        const int64_t *runs = l->runs, *diverged = l->diverged;
-        char count[96];
-        int used = snprintf(count, sizeof count, "%" PRId64, runs[WITH_OLE]);
-        bool lost = diverged[SOFTMAX] + diverged[WITH_OLE] > 0;
-        if (lost || runs[SOFTMAX] != runs[WITH_OLE])
-            used = snprintf(count, sizeof count, "%" PRId64 " and %" PRId64, runs[SOFTMAX],
-                            runs[WITH_OLE]);
-        if (lost)
-            snprintf(count + used, sizeof count - (size_t)used,
-                     " (%" PRId64 " and %" PRId64 " diverged)", diverged[SOFTMAX],
-                     diverged[WITH_OLE]);
-        ole_text_table_row(
-            t, "%s|%s|%s%s%s|%s|%s|%s|%s|%s|%s|%.10s|%s", o->name, o->row.asked.shows, l->measure,
-            *l->unit ? ", " : "", l->unit, ole_study_error_text(l->paper[SOFTMAX], "").text,
-            ole_study_error_text(l->paper[WITH_OLE], "").text,
-            ole_study_error_text(l->ours[SOFTMAX], "").text,
-            ole_study_error_text(l->ours[WITH_OLE], "").text, count, o->made, o->date, o->changes);
+        char count[COUNT_TEXT];
+        ole_text_table_row(t, "%s|%s|%s%s%s|%s|%s|%s|%s|%s|%s|%.10s|%s", o->name,
+                           o->row.asked.shows, l->measure, *l->unit ? ", " : "", l->unit,
+                           ole_study_error_text(l->paper[SOFTMAX], "").text,
+                           ole_study_error_text(l->paper[WITH_OLE], "").text,
+                           ole_study_error_text(l->ours[SOFTMAX], "").text,
+                           ole_study_error_text(l->ours[WITH_OLE], "").text, count_text(l, count),
+                           o->made, o->date, o->changes);
     }
 }
 
@@ -488,10 +491,34 @@ bool write_results(const char *out) {
     return status == OLE_OK;
 }
 
+/* ---- The printed table -------------------------------------------------------------------- */
+
+/* The lines of a row under its name, narrower than in the files: they fit a terminal. */
+static void add_printed(ole_text_table *t, const outcome *o) {
+    char count[COUNT_TEXT], paper[32] = "", ours[32] = "";
+    if (o->count == 0 && !isfinite(o->chosen)) return;
+    ole_text_table_row(t, "%s: %s, %.10s%s%s|||||", o->name, o->made, o->date,
+                       *o->changes ? "; " : "", o->changes);
+    for (const line *l = o->lines; l < o->lines + o->count; l++)
+        ole_text_table_row(t, "  %s%s%s|%s|%s|%s|%s|%s", l->measure, *l->unit ? ", " : "", l->unit,
+                           ole_study_error_text(l->paper[SOFTMAX], "").text,
+                           ole_study_error_text(l->paper[WITH_OLE], "").text,
+                           ole_study_error_text(l->ours[SOFTMAX], "").text,
+                           ole_study_error_text(l->ours[WITH_OLE], "").text, count_text(l, count));
+    if (!isfinite(o->chosen)) return;
+    snprintf(ours, sizeof ours, "%g", o->chosen);
+    if (isfinite(o->row.asked.chosen)) snprintf(paper, sizeof paper, "%g", o->row.asked.chosen);
+    ole_text_table_row(t, "  lambda chosen||%s||%s|", paper, ours);
+}
+
 /* Rows without numbers, such as learning curves, print nothing. */
 void print_results(const char *out, const char *const *names, int count) {
+    static const char *const printed[] = {"row and measure", "paper:",   "with OLÉ",
+                                          "ours:",           "with OLÉ", "runs"};
+    enum { NUMBER = 13, PRINTED = sizeof printed / sizeof *printed };
+    int widths[PRINTED] = {20, NUMBER, NUMBER, NUMBER, NUMBER, 1};
     outcomes all;
-    ole_text_table table = {.columns = COLUMNS, .names = column_names};
+    ole_text_table table = {.columns = PRINTED, .names = printed};
     if (!open_all(&all, out)) return;
     for (const outcome *o = all.item; o < all.item + all.count; o++) {
         bool asked = count == 0;
@@ -499,13 +526,11 @@ void print_results(const char *out, const char *const *names, int count) {
             asked |= strcmp(names[k], o->name) == 0;
         if (!o->command)
             fail_command("reproduce", "row %s is not in the results: %s", o->name, o->why.message);
-        if (!asked) continue;
-        add_lines(&table, o);
-        char paper[32] = "";
-        if (isfinite(o->row.asked.chosen)) snprintf(paper, sizeof paper, "%g", o->row.asked.chosen);
-        if (isfinite(o->chosen))
-            ole_text_table_row(&table, "%s||lambda chosen||%s||%g", o->name, paper, o->chosen);
+        if (asked) add_printed(&table, o);
     }
+    for (int64_t i = 0; i < table.count; i += PRINTED)
+        if (table.cells[i][0] == ' ' && (int)strlen(table.cells[i]) >= widths[0])
+            widths[0] = (int)strlen(table.cells[i]) + 1;
     if (table.count > 0) print_table(&table, widths);
     close_all(&all);
 }

@@ -93,6 +93,29 @@ ole_status ole_features_open(ole_npy **features, const char *path, const char *l
     return open_table(features, file, column && strcmp(file, other) == 0 ? column : NULL, error);
 }
 
+static bool is_word(const char *cell) {
+    char *end;
+    ole_number_read(cell, &end);
+    return *cell && (end == cell || end[strspn(end, " \t")]);
+}
+
+int64_t ole_table_word_column(const char *path, int64_t *columns) {
+    ole_table t;
+    int64_t found = 0, words = 0;
+    bool good = ole_table_read(&t, path, OLE_TABLE_OTHERS, NULL, NULL) == OLE_OK;
+    *columns = good ? t.columns : 0;
+    for (int64_t c = 0; c < *columns; c++) {
+        int64_t row = 0;
+        while (row < t.rows && is_word(t.cells[row * t.columns + c]))
+            row++;
+        if (row < t.rows) continue;
+        found = c + 1;
+        words++;
+    }
+    ole_table_free(&t);
+    return words == 1 ? found : 0;
+}
+
 /* ---- Labels -------------------------------------------------------------------------------- */
 
 static bool parse_label(const char *text, int64_t *label) {

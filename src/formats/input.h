@@ -28,6 +28,10 @@ OLE_INTERNAL bool ole_input_is_array(const char *path);
 OLE_INTERNAL ole_status ole_features_open(ole_npy **features, const char *path, const char *labels,
                                           ole_error *error);
 
+/* The one column of a .csv file that holds a word in every row, from 1 on; 0: not exactly one.
+ * *columns: how many there are; 0: no table. */
+OLE_INTERNAL int64_t ole_table_word_column(const char *path, int64_t *columns);
+
 /* Labels: whole numbers, or words, which are counted in their sorted order. */
 typedef struct ole_labels {
     int64_t count;

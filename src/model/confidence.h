@@ -42,10 +42,6 @@ ole_status ole_score_of_card(ole_scorer **scorer, const ole_model_info *model, o
 ole_status ole_score_read(ole_scorer **scorer, const ole_safetensors *file, const char *name,
                           const ole_model_info *model, ole_error *error);
 
-/* Whether an ONNX file can have it (onnx_graph.c): few products per row, which also predict fast.
- */
-bool ole_score_exports(ole_score score);
-
 /* What a file holds for a scorer; the tensors point into it and into the scorer. */
 typedef struct ole_score_tensors {
     ole_tensor tensor[OLE_SCORER_TENSORS];

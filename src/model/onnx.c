@@ -74,7 +74,8 @@ static void describe_graph(ole_protobuf *w, const ole_onnx *o) {
     int64_t classes = o->graph->classes;
     ole_protobuf_append(w, o->nodes.bytes, o->nodes.size);
     ole_protobuf_string(w, OLE_ONNX_GRAPH_NAME, "ole");
-    add_value(w, OLE_ONNX_GRAPH_INPUT, "images", 3, (const int64_t[]){in.c, in.h, in.w});
+    add_value(w, OLE_ONNX_GRAPH_INPUT, ole_onnx_input(o), ole_onnx_takes_vectors(o) ? 1 : 3,
+              (const int64_t[]){in.c, in.h, in.w});
     add_value(w, OLE_ONNX_GRAPH_OUTPUT, "features", 1, &features);
     add_value(w, OLE_ONNX_GRAPH_OUTPUT, "logits", 1, &classes);
     if (o->card->threshold_score != OLE_SCORE_NONE)

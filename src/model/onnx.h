@@ -113,6 +113,14 @@ typedef struct ole_onnx {
     bool failed; /* out of memory, while building */
 } ole_onnx;
 
+/* A model of vectors takes "x" [N, D], one of images "images" [N, C, H, W]. */
+static inline bool ole_onnx_takes_vectors(const ole_onnx *onnx) {
+    return onnx->card->input.h == 1 && onnx->card->input.w == 1;
+}
+static inline const char *ole_onnx_input(const ole_onnx *onnx) {
+    return ole_onnx_takes_vectors(onnx) ? "x" : "images";
+}
+
 /* Fills ops and tensors from graph and card, which the caller has set. */
 ole_status ole_onnx_build(ole_onnx *onnx, bool fold, ole_error *error);
 void ole_onnx_free(ole_onnx *onnx);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/checkpoint.h"
 #include "model/onnx.h"
+#include "model/threshold_words.h"
 
 #include <float.h>
 #include <math.h>
@@ -203,18 +204,40 @@ static void add_node(ole_onnx *o, const ole_node *node) {
     ole_protobuf_close(&o->nodes, mark);
 }
 
-/* (images - mean) / deviation, with one number per channel, or one for a whole vector. */
+/* Whether an op reads its input as an image, [N, C, H, W]; the others take vectors [N, D] too. */
+static bool reads_image(const ole_node *node) {
+    return node->op == OLE_OP_CONV || node->op == OLE_OP_MAXPOOL || node->op == OLE_OP_AVGPOOL ||
+           node->op == OLE_OP_PAD;
+}
+
+/* [N, D] as [N, D, 1, 1], for a network of vectors that begins with ops of images. */
+static void add_reshape(ole_onnx *o) {
+    size_t mark = open_node(o, "Constant", "pixels", "pixels");
+    add_integers(o, "value_ints", 4, (const int64_t[]){0, o->card->input.c, 1, 1}); /* 0: N */
+    ole_protobuf_close(&o->nodes, mark);
+    mark = open_node(o, "Reshape", "as_pixels", "normalized");
+    read_tensor(o, "normalized_rows");
+    read_tensor(o, "pixels");
+    ole_protobuf_close(&o->nodes, mark);
+}
+
+/* (input - mean) / deviation, with one number per channel, or one for a whole vector. */
 static void add_normalisation(ole_onnx *o) {
     const ole_shape input = o->card->input;
-    const int64_t shape[4] = {1, input.h * input.w == 1 ? 1 : input.c, 1, 1};
+    bool vectors = ole_onnx_takes_vectors(o), reshaped = false;
+    for (int i = 1; i < o->graph->nodes && vectors; i++)
+        reshaped |= reads_image(&o->graph->node[i]);
+    const int64_t shape[4] = {1, vectors ? 1 : input.c, 1, 1};
+    const int ndim = vectors ? 2 : 4;
     size_t mark = open_node(o, "Sub", "centre", "centred");
-    read_tensor(o, "images");
-    read_tensor(o, add_tensor(o, "mean", OLE_ONNX_FROM_MEAN, 0, 4, shape));
+    read_tensor(o, ole_onnx_input(o));
+    read_tensor(o, add_tensor(o, "mean", OLE_ONNX_FROM_MEAN, 0, ndim, shape));
     ole_protobuf_close(&o->nodes, mark);
-    mark = open_node(o, "Div", "normalize", "normalized");
+    mark = open_node(o, "Div", "normalize", reshaped ? "normalized_rows" : "normalized");
     read_tensor(o, "centred");
-    read_tensor(o, add_tensor(o, "deviation", OLE_ONNX_FROM_DEVIATION, 0, 4, shape));
+    read_tensor(o, add_tensor(o, "deviation", OLE_ONNX_FROM_DEVIATION, 0, ndim, shape));
     ole_protobuf_close(&o->nodes, mark);
+    if (reshaped) add_reshape(o);
 }
 
 /* ---- The score of the threshold ----------------------------------------------------------- */

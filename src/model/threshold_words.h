@@ -19,4 +19,8 @@ OLE_INTERNAL const char *ole_threshold_words(const ole_model_info *model,
 /* What to keep in mind of it, for a second line; or NULL. */
 OLE_INTERNAL const char *ole_threshold_caution(const ole_model_info *model);
 
+/* Whether an ONNX file can have a threshold of it (onnx_graph.c): few products per row, which also
+ * predict fast. */
+OLE_INTERNAL bool ole_score_exports(ole_score score);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "embed/embed.h"
 #include "features/classes.h"
+#include "model/threshold_words.h"
 #include "novelty/choose.h"
 
 #include <stdlib.h>

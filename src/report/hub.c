@@ -71,7 +71,8 @@ static void find_run(const char *model, const char *file, char run[OLE_RUN_PATH]
         run[0] = '\0';
 }
 
-/* The folder's last part as a name for a hub: other characters become '-'. */
+/* The folder's last part as a name for a hub: runs of other characters become one '-', but for the
+ * ends. */
 static void name_model(hub *h) {
     const char *text = h->options->name ? h->options->name : h->folder;
     size_t end = strlen(text), used = 0;
@@ -84,8 +85,12 @@ static void name_model(hub *h) {
         bool good =
             strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", text[at]) ||
             (used > 0 && strchr(".-", text[at]));
-        if (good || used > 0) h->name[used++] = good ? text[at] : '-';
+        if (!good && (used == 0 || h->name[used - 1] == '-')) continue;
+        h->name[used++] = good ? text[at] : '-';
     }
+    while (used > 0 && h->name[used - 1] == '-')
+        used--;
+    h->name[used] = '\0';
     if (used == 0) strcpy(h->name, "model");
 }
 

@@ -152,18 +152,24 @@ static void put_ole(FILE *out, const ole_hub_card *c) {
 }
 
 /* Reads the file into `images`, [1, C, H, W] float32 from 0 to 1. */
-static void put_reading(FILE *out, const ole_hub_card *c) {
-    const ole_model_info *m = c->model;
-    if (!takes_images(c)) {
-        fprintf(out, "images = np.load(\"X.npy\").astype(np.float32)[:, :, None, None]\n");
-        return;
-    }
+static void put_image_reading(FILE *out, const ole_model_info *m) {
     fprintf(out,
             "image = ImageOps.exif_transpose(Image.open(\"image.jpg\")).convert(\"%s\")\n"
             "image = ImageOps.fit(image, (%d, %d), Image.BILINEAR)\n"
             "images = np.asarray(image, np.float32)[None%s] / 255\n",
             m->channels == 1 ? "L" : "RGB", m->width, m->height, m->channels == 1 ? ", None" : "");
     if (m->channels != 1) fprintf(out, "images = images.transpose(0, 3, 1, 2).copy()\n");
+}
+
+/* Reads the file into what the network takes, vectors with the `axes` added; the variable's name.
+ */
+static const char *put_reading(FILE *out, const ole_hub_card *c, const char *axes) {
+    if (takes_images(c)) {
+        put_image_reading(out, c->model);
+        return "images";
+    }
+    fprintf(out, "x = np.load(\"X.npy\").astype(np.float32)%s\n", axes);
+    return "x";
 }
 
 static void put_torch(FILE *out, const ole_hub_card *c) {
@@ -173,8 +179,9 @@ static void put_torch(FILE *out, const ole_hub_card *c) {
     if (takes_images(c)) fprintf(out, "from PIL import Image, ImageOps\n");
     fprintf(out, "from load_in_torch import OleNet\n\n"
                  "net = OleNet(\"model.safetensors\").eval()  # normalises images itself\n");
-    put_reading(out, c);
-    fprintf(out, "with torch.no_grad():\n    features, logits = net(torch.from_numpy(images))\n");
+    const char *input = put_reading(out, c, "[:, :, None, None]");
+    fprintf(out, "with torch.no_grad():\n    features, logits = net(torch.from_numpy(%s))\n",
+            input);
     if (c->model->classifier)
         fprintf(out, "print(net.class_names[logits[0].argmax()])\n```\n");
     else
@@ -187,9 +194,9 @@ static void put_onnx(FILE *out, const ole_hub_card *c) {
     if (takes_images(c)) fprintf(out, "from PIL import Image, ImageOps\n");
     fprintf(out, "\nsession = onnxruntime.InferenceSession(\"model.onnx\", "
                  "providers=[\"CPUExecutionProvider\"])\n");
-    put_reading(out, c);
-    fprintf(out,
-            "features, logits = session.run([\"features\", \"logits\"], {\"images\": images})\n");
+    const char *input = put_reading(out, c, "");
+    fprintf(out, "features, logits = session.run([\"features\", \"logits\"], {\"%s\": %s})\n",
+            input, input);
     if (c->model->classifier)
         fprintf(out, "names = json.loads(session.get_modelmeta().custom_metadata_map"
                      "[\"class_names\"])\nprint(names[logits[0].argmax()])\n```\n");

@@ -5,7 +5,7 @@ import json
 
 import npyfile
 import run
-from run import check, check_that
+from run import check, check_next, check_that
 
 NET = "--net C4-MP-FC8 --batch-size 40 --threads 1 --samples-per-class 12 --epochs 2 --lr 0.02"
 LOSSES = "softmax,softmax+smoothing,softmax+center,arcface,supcon,softmax+ole"
@@ -38,6 +38,8 @@ def check_results(ole, work):
     command = f"compare digits {NET} --seeds 2 --settings 2 --novel 8,9 --out compared"
     out = succeed(ole, f"{command} --losses {LOSSES}")
     check_that("the table names the losses", all(f"\n{name}" in "\n" + out for name in LOSSES.split(",")))
+    check_that("and fits 80 columns", all(len(line) <= 80 for line in out.split("\n\n")[0].splitlines()))
+    check_next(ole, out, "eval", "export")
     folder = work / "compared"
     with open(folder / "losses.csv") as file:
         rows = list(csv.DictReader(file))

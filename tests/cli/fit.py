@@ -7,7 +7,7 @@ import re
 
 import npyfile
 import run
-from run import check, check_that, read_json
+from run import check, check_next, check_that, read_json
 
 NAMES = ("alarm", "balance", "calendar", "dinner", "exchange")
 DIM = 12
@@ -68,19 +68,53 @@ def check_linear(ole, work):
     unknown = [sum(not one["known"] for one in answer) / len(answer) for answer in (known, far)]
     check_that(f"predict: {right}, unknown {unknown}", right > 0.9 and unknown[0] < 0.25 and unknown[1] > 0.4)
     text = ole.run(*"fit X.npy X.txt --out m.safetensors".split()).stdout
-    check_that(f"what was tried is printed: {text}", "tried on held-out rows" in text and "  chosen\n" in text)
+    check_that(f"what was tried is printed: {text}", "tried on held-out rows" in text and "  chosen\n" in text and
+               f"chosen without novel samples, of the scores that can be exported: {told['threshold_score']}\n" in text)
+    check_next(ole, text, "predict", "export")
     fixed = read_json(ole, *"fit X64.npy X.txt --out f.safetensors --json --lambda 0 --weight-decay 0.01".split())
     check_that("given settings are not searched", fixed["lambda"] == 0 and fixed["weight_decay"] == 0.01 and
                len(fixed["trials"]) == 1)
     given = read_json(ole, *"fit X.npy X.txt --out knn.safetensors --json --lambda 0 --weight-decay 0.01 --score knn".split())
     check_that(f"a given score: {given}", given["threshold_score"] == "knn" and "choice" not in given)
+    done = ole.run(*"fit X.npy X.txt --out knn.safetensors --lambda 0 --weight-decay 0.01 --score knn".split())
+    check_that(f"no export of it: {done.stderr}", done.stderr == "ole fit: a model with the score knn cannot be "
+               "exported as ONNX; one with --score softmax, calibrated, energy, residual or cosine can\n")
     unknown = [sum(not one["known"] for one in read_json(ole, "predict", "knn.safetensors", f"{x}.npy", "--json"))
                for x in ("T", "far")]
     check_that(f"and its threshold: {unknown}", unknown[0] < 25 and unknown[1] > 24)
     judged = read_json(ole, *"eval m.safetensors npy:X.npy,X.txt,T.npy,T.txt --json".split())
     check_that(f"eval: {judged}", abs(judged["error"] - 100 * (1 - right)) < 1e-6 and judged["knn1_error"] < 15)
     done = ole.run(*"export m.safetensors --onnx m.onnx".split())
-    check_that(f"export: {done.stderr}", done.returncode == 0 and (work / "m.onnx").stat().st_size > 500)
+    check_that(f"export: {done.stderr}", done.returncode == 0 and (work / "m.onnx").stat().st_size > 500 and
+               done.stdout.startswith("m.onnx: x [N, 12] to features [N, 5] and logits [N, 5]\n"))
+
+
+def check_tables(ole, work):
+    """A table that holds the labels too is read without them, as far as they can be told."""
+    rows = npyfile.read(work / "X.npy")[2]
+    names = (work / "X.txt").read_text().split()
+    header = [f"m{i}" for i in range(DIM)]
+
+    def write_table(name, last, kind):
+        lines = [header + ([kind] if kind else [])]
+        lines += [[str(x) for x in rows[DIM * i:DIM * (i + 1)]] + last(i) for i in range(len(names))]
+        (work / name).write_text("".join(",".join(line) + "\n" for line in lines))
+    write_table("plain.csv", lambda i: [], None)
+    write_table("words.csv", lambda i: [names[i]], "intent")
+    write_table("integers.csv", lambda i: [str(NAMES.index(names[i]))], "intent")
+    expected = {"m.safetensors": None, "table": None}
+    ole.run(*"train npy:words.csv,words.csv:intent --net FC8 --epochs 1 --out table --no-report".split())
+    for model in expected:
+        expected[model] = ole.run("predict", model, "plain.csv").stdout
+    both = "13 columns, but the model takes 12 features, by their position; remove the column that holds the labels\n"
+    for model, name, err in (("m.safetensors", "words", "column 13 holds words, so labels, and is ignored\n"),
+                             ("table", "words", "the column 'intent' holds the labels and is ignored\n"),
+                             ("table", "integers", "the column 'intent' holds the labels and is ignored\n"),
+                             ("m.safetensors", "integers", both)):
+        check(ole, f"predict {model} {name}.csv", err=f"ole predict: {name}.csv: {err}", code=int(err == both),
+              out="" if err == both else expected[model].replace("plain.csv", f"{name}.csv"))
+    done = ole.run(*"features m.safetensors words.csv --out W.npy W.txt".split())
+    check_that(f"features: {done.stderr}", done.returncode == 0 and npyfile.read(work / "W.npy")[1] == (80, 5))
 
 
 def check_apply(ole, work):
@@ -196,6 +230,7 @@ def check_mistakes(ole, work):
 def check_all(ole, work):
     write_inputs(work)
     check_linear(ole, work)
+    check_tables(ole, work)
     check_apply(ole, work)
     check_report(ole, work)
     check_none(ole, work)

@@ -353,9 +353,9 @@ def card(hub):
 
 
 r = run("export", "run", "--hub", "hub/first digits!")
-check("what was written", f"error {right:.2f} % on 539 samples" in r.stdout and "OWNER/first-digits-" in r.stdout, r.stdout)
+check("what was written", f"error {right:.2f} % on 539 samples" in r.stdout and "OWNER/first-digits 'hub" in r.stdout, r.stdout)
 front, text = card("hub/first digits!")
-check("front matter", {"library_name: ole", "- image-classification", "- digits", '- name: "first-digits-"',
+check("front matter", {"library_name: ole", "- image-classification", "- digits", '- name: "first-digits"',
                        "      split: test", "- open-set-recognition"} <= set(front), front)
 value = float(next(line.split()[1] for line in front if "value:" in line))
 check("accuracy", abs(value - (1 - right / 100)) < 1e-5, value)

@@ -303,6 +303,18 @@ def check_file_lists(ole, work):
     listed = ole.run("predict", "shared", "-", shell='"$@" <list')
     check_that("one that is missing", listed.returncode == 1 and listed.stdout.splitlines() == inside[:1] and
                listed.stderr.startswith("ole predict: nowhere.pgm: "))
+    (work / "list").write_text("photos/day/00.pgm\r\nphotos/day/01.pgm\r\n")
+    listed = ole.run("predict", "shared", "-", shell='"$@" <list')
+    check_that(f"lines of Windows: {listed.stderr}", listed.stdout.splitlines() == inside[:2])
+    piped = ole.run("predict", "shared", "-", shell='cat photos/day/00.pgm | "$@"')
+    check_that(f"an image on stdin: {piped.stdout}{piped.stderr}",
+               piped.stdout == inside[0].replace(names[0], "/dev/stdin") + "\n")
+    (work / "cut.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    check(ole, "predict shared -", code=1, shell='cat cut.png | "$@"', err=ole.run(
+        "predict", "shared", "cut.png").stderr.replace("cut.png", "/dev/stdin"))
+    (work / "list").write_bytes(b"photos/day/00.pgm\0photos/day/01.pgm\0")
+    check(ole, "predict shared -", code=1, shell='"$@" <list', err="ole predict: stdin: neither an image nor a list "
+          "of file names, one per line (it holds NUL bytes)\n")
     (work / "empty").mkdir()
     check(ole, "predict shared empty", code=1, err="ole predict: empty: no images in this folder\n")
 
@@ -509,11 +521,22 @@ def check_configs(ole, work):
     done = ole.run("eval", "broken", "digits")
     check_that("a run's that is broken", done.returncode == 1 and not done.stdout and
                done.stderr.startswith("ole eval: broken/config.yaml, line 1: "))
+    done = ole.run("novelty", "shared", "--known-classes", "day")
+    check_that(f"too few known classes: {done.stderr}", done.returncode == 1 and "changed" not in done.stderr and
+               "the model has 2 classes, the known set folder has 1" in done.stderr)
     (work / "photos").rename(work / "moved")
     done = ole.run("eval", "shared", "folder:moved")
     check_that(f"moved: {done.stderr}", done.returncode == 0 and done.stderr.startswith(
                "ole eval: warning: the run's data, folder:photos, cannot be found from this "
                "folder; folder:moved is treated as other data, which the model was not trained on\n"))
+    at = f"folder:{work.resolve()}/photos"
+    done = ole.run("novelty", "shared")
+    check_that(f"moved, not named: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
+        f"ole novelty: these are the data of the run, which were at {at}; if they have moved, name them with --known\n"))
+    done = ole.run(*"train --resume --out shared --epochs 99".split())
+    check_that(f"moved, resumed: {done.stderr}", done.returncode == 1 and
+               f"ole train: the data of the run, folder:photos, are not there, nor are {at}; if they have moved, name "
+               "them: ole train DATA --resume --out shared\n" in done.stderr)
 
 
 def check_elsewhere(ole, work):
@@ -545,6 +568,17 @@ def check_elsewhere(ole, work):
     check_that(f"no data: {done.stderr}", done.returncode == 0 and
                done.stderr.startswith("ole report: moved: without its data: ") and
                "moved: shown without its data (" in (far / "moved/report.html").read_text())
+    at = f"folder:{work.resolve()}/project/photos"
+    for command, how in (("eval moved", "name them after MODEL"), ("novelty moved", "name them with --known"),
+                         ("predict moved", "name files")):
+        done = ole.run(shell=f'cd far/away && "$@" {command}')
+        check_that(f"{command}, no data: {done.stderr}", done.returncode == 1 and done.stderr.endswith(
+            f"ole {command.split()[0]}: these are the data of the run; if they have moved, {how}\n"))
+    done = ole.run(shell='cd far/away && "$@" train --resume --out moved --epochs 4 --no-report')
+    check_that(f"resume, no data: {done.stderr}", done.returncode == 1 and f"ole train: the data of the run, {at}, are not there; if they "
+               "have moved, name them: ole train DATA --resume --out moved\n" in done.stderr)
+    done = ole.run(shell='cd far/away && "$@" train folder:../../project/gone --resume --out moved --epochs 4 --no-report')
+    check_that(f"resume, data named: {done.stderr}", done.returncode == 0 and "are not there" not in done.stderr)
 
 
 def check_fixed_size(ole, work):

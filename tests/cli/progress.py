@@ -224,6 +224,16 @@ def check_training(ole, work):
                    "net: " in job.text)
 
 
+def check_page_told(ole):
+    """Where the first epoch takes long, the page is told of before it is over, and is there."""
+    job = Watched(ole, "train digits --net C256-C256-C256-C256-MP-FC16 --epochs 9 --threads 1 --out slow", environment=SLOW)
+    told = "ole train: slow/report.html shows the curves from the first epoch on, and refreshes itself"
+    found = job.wait_for(f"(?s).*{re.escape(told)}.*", 30)
+    there = (ole.work / "slow/report.html").exists()
+    job.end(signal.SIGINT)
+    check_that(f"the page is told of early: {job.text}", found and there and "epoch 1/9  softmax" not in job.text)
+
+
 def check_width(ole):
     """A line keeps within the terminal's columns, also after a resize: whole fields, as many as fit."""
     study = "tune npy:many.npy,many-y.npy --net C4-MP-FC4 --epochs 100000 --threads 1 --out "
@@ -270,6 +280,7 @@ def check_all(ole, work):
     check_quality(ole, work)
     check_waiting(ole, work)
     check_training(ole, work)
+    check_page_told(ole)
     check_width(ole)
     check_quiet(ole, work)
 

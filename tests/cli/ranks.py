@@ -156,7 +156,7 @@ def check_mistakes(ole):
         f"{good} --loss foo": "ole train: --loss 'foo': expected some of softmax, ole, center, contrastive, "
         "triplet, l-softmax, a-softmax, cosface, arcface, supcon, mcr2, opl, ssole, logit-norm, ole-unit with '+' between",
         "bench --net C4 --input x": "ole bench: --input x: channels x height x width expected, as in 3x32x32",
-        "trian": "ole: unknown command trian; did you mean 'train'?",
+        "trian": "ole: unknown command 'trian'; did you mean 'train'?",
     }
 
     def own_lines(err):  # without the leaks of MPI that a sanitized build lists

@@ -266,7 +266,7 @@ def check_rows(ole, work):
     check_that("a part of the data is told first", "ole reproduce: stl10-cnn5: the data here are part of "
                f"the published set: {PARTS['stl10'][2:]}\n" in done.stderr)
     check_that("and in the table printed", all(re.search(
-        rf"(?m)^{re.escape(n)} +test error.*   1 of \d+ epochs{PARTS[TABLE[n][0]]}$", done.stdout)
+        rf"(?m)^{re.escape(n)}: .*; 1 of \d+ epochs{PARTS[TABLE[n][0]]}\n  test error, % .*  1$", done.stdout)
         for n in names))
     for name in names:
         error = measures(got[name])["test error"]
@@ -277,7 +277,7 @@ def check_rows(ole, work):
     check_that("samples", (got["stl10-cnn5"]["train_samples"], got["stl10-cnn5"]["test_samples"]) ==
                (60, 20) and got["facescrub500-vggface"]["train_samples"] +
                got["facescrub500-vggface"]["test_samples"] == 48)
-    check_that("the table printed", "cifar10-vgg16           test error, %" in done.stdout and
+    check_that("the table printed", "\n  test error, % " in done.stdout and
                "report       out/report.html" in done.stdout)
     check_means(work / "out", done.stdout)
     page, table = (work / "out/report.html").read_text(), (work / "out/results.md").read_text()

@@ -151,9 +151,12 @@ def number_of(text):
 
 def printed_cells(text, name, label):
     """Ours of a line of the table on stdout."""
+    under = ""
     for line in text.splitlines():
-        if line.startswith(name.ljust(24) + label):
-            return re.findall(r"-(?= )|[\d.]+(?: ± [\d.]+)?", line[24 + len(label):])[2:4]
+        if not line.startswith(" "):
+            under = line.split(": ")[0]
+        elif under == name and line.startswith(f"  {label} "):
+            return re.findall(r"-(?= )|[\d.]+(?: ± [\d.]+)?", line[2 + len(label):])[2:4]
     return ["", ""]
 
 
@@ -207,6 +210,9 @@ def check_kinds(ole, work):
     check_that(f"all kinds: {done.stderr}", done.returncode == 0 and list(results(work / "kinds")) ==
                sorted(file[:-5] for file in files))
     check_means(work / "kinds", done.stdout)
+    widest = max(len(line) for line in done.stdout.splitlines())
+    check_that(f"the printed table is narrow: {[line for line in done.stdout.splitlines() if len(line) == widest]}",
+               60 < widest <= 100)
     tuned = results(work / "kinds")["tuned"]
     check_that(f"the chosen lambda: {tuned['lambda_ours']}", tuned["lambda_ours"] ==
                chosen(runs_of(work / "kinds/tuned")) > 0)
@@ -287,7 +293,7 @@ def check_diverged(ole, work):
         error = measures(out, name)["test error"]["ours"]
         check_that(f"{name}: on its side", (error["softmax"]["diverged"], error["ole"]["diverged"],
                                             error["softmax"]["runs"], error["ole"]["runs"]) == (0, 1, 2, 1))
-        check_that(f"{name}: printed", re.search(rf"(?m)^{name} .*   2 and 1 \(0 and 1 diverged\)", done.stdout))
+        check_that(f"{name}: printed", re.search(rf"(?m)^{name}: .*\n(  .*\n)*  .*  2 and 1 \(0 and 1 diverged\)", done.stdout))
         cells = table_cells((out / "results.md").read_text())
         check_that(f"{name}: results.md", cells[name, "test error, %"]["runs"] == "2 and 1 (0 and 1 diverged)")
     check_that("novelty leaves the seed out", measures(out, "novel")["AUROC of known and novel"]["ours"]["ole"]["runs"] == 1)

@@ -94,6 +94,16 @@ def read_json(program, *args):
         return {}
 
 
+def check_next(program, text, *verbs):
+    """The commands that a result suggests: `ole VERB ...` each, and they run when they are pasted."""
+    commands = [line.strip() for line in text.partition("what next")[2].splitlines()]
+    check_that(f"what next: {commands}", [command.split()[1] for command in commands] == list(verbs))
+    for command in commands:
+        pasted = subprocess.run(["bash", "-c", f'ole() {{ "{program.path}" "$@"; }}\n{command}'], cwd=program.work,
+                                env=program.environment, text=True, capture_output=True, timeout=120)
+        check_that(f"{command}: {pasted.stderr}", pasted.returncode == 0 and pasted.stdout)
+
+
 # ---- Files --------------------------------------------------------------------------------------
 
 def write_files(work):
@@ -337,16 +347,16 @@ def check_program(ole, trains):
     for word in ("--version", "-V", "version"):
         check(ole, word, "ole 0.2.0\n")
     check(ole, "help score", SCORE_HELP)
-    check(ole, "help scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
+    check(ole, "help scor", err="ole: unknown command 'scor'; did you mean 'score'?\n", code=2)
     for far in ("foo", "bert", "show"):
-        check(ole, far, err=f"ole: unknown command {far}; 'ole --help' lists the commands\n", code=2)
-    check(ole, "scor", err="ole: unknown command scor; did you mean 'score'?\n", code=2)
+        check(ole, far, err=f"ole: unknown command '{far}'; 'ole --help' lists the commands\n", code=2)
+    check(ole, "scor", err="ole: unknown command 'scor'; did you mean 'score'?\n", code=2)
     if trains:
-        check(ole, "dmeo", err="ole: unknown command dmeo; did you mean 'demo'?\n", code=2)
+        check(ole, "dmeo", err="ole: unknown command 'dmeo'; did you mean 'demo'?\n", code=2)
     check(ole, "frobnicate",
-          err="ole: unknown command frobnicate; 'ole --help' lists the commands\n", code=2)
+          err="ole: unknown command 'frobnicate'; 'ole --help' lists the commands\n", code=2)
     check(ole, "--frobnicate",
-          err="ole: unknown option --frobnicate; 'ole --help' lists the commands\n", code=2)
+          err="ole: unknown option '--frobnicate'; 'ole --help' lists the commands\n", code=2)
     check(ole, "score --help", SCORE_HELP)
     check(ole, "score F.npy --no-such -h", SCORE_HELP)
     run = ole.run("info")
@@ -523,10 +533,11 @@ def check_output_errors(ole, trains):
     demo = (SHORT_DEMO, SHORT_DEMO + " --json") if trains else ()
     for args in ("score F.npy L.npy", "score F.npy L.npy --json", "info", "info --json",
                  *demo, "--help", "--version", "score --help"):
-        check(ole, args, err=full, code=1, shell='"$@" >/dev/full')
-        check(ole, args, err=closed, code=1, shell='"$@" >&-')
+        streams = args == SHORT_DEMO  # which ends at the first part that it cannot print
+        for err, shell in ((full, '"$@" >/dev/full'), (closed, '"$@" >&-')):
+            check(ole, args, err=err.replace("ole:", "ole demo:") if streams else err, code=1, shell=shell)
     # The reader is gone before the first byte is written: the program ends quietly, by SIGPIPE.
-    for args in ("score F.npy L.npy", "--help"):
+    for args in ("score F.npy L.npy", "--help", *demo[:1]):
         check(ole, args, "141\n", shell='{ sleep 0.2; "$@"; echo $? >code; } | true; cat code')
     check_json(ole, "score F.npy L.npy --json", JSON, shell='"$@" 2>&- <&-')
     check(ole, "score missing.npy L.npy", code=1, shell='"$@" 2>&-')
@@ -538,6 +549,11 @@ def check_demo(ole, work):
                "angle between classes, deg" in first.stdout)
     check_that("ole demo again",
                ole.run(*SHORT_DEMO.split(), "--out", "demo").stdout == first.stdout)
+    job = subprocess.Popen([ole.path, *SHORT_DEMO.split()], cwd=work, env=ole.environment, stdout=subprocess.PIPE)
+    begun = job.stdout.readline()
+    running = job.poll() is None
+    job.communicate()
+    check_that("ole demo prints each part as it is known", begun.startswith(b"Digits: 10 classes") and running)
     axes = [re.findall(r'text-anchor="end">([^<]*)<', (work / f"demo/angles-{loss}.svg").read_text())
             for loss in ("softmax", "ole")]
     check_that(f"histograms that are compared have the same axis: {axes}", axes[0] == axes[1])

@@ -15,7 +15,7 @@ import time
 
 import npyfile
 import run
-from run import check, check_that, read_json
+from run import check, check_next, check_that, read_json
 from train import metrics
 
 NET = "--net C4-MP-FC8 --batch-size 32 --threads 1"
@@ -110,7 +110,8 @@ def check_tune(ole, work):
     done = ole.run(*TUNE.split(), "--baseline", "--out", "tune")
     lines = done.stdout.splitlines()
     check_that("ole tune", done.returncode == 0 and lines[0].startswith("lambda       validation") and
-               lines[-1] == "report             tune/report.html")
+               lines[-3] == "report             tune/report.html")
+    check_next(ole, done.stdout, "eval", "export")
     check_that("one line per run", done.stderr.count("\nrun ") in (7, 9) and  # 0 may be the choice
                done.stderr.startswith("run 1/10  lambda-0/seed-0  validation "))
     files = {p.name for p in (work / "tune").iterdir() if p.is_file()}
@@ -174,6 +175,7 @@ def check_sweep(ole, work):
                results(work / "sweep")["points"][:4] == got["points"] and
                "resuming after 8 of 12 runs" in more.stderr and
                more.stdout.startswith("samples per class  lambda       accuracy"))
+    check_next(ole, more.stdout, "report")
     side = ole.run(*SWEEP.split(), "--jobs", "3", "--out", "jobs")
     check_that("--jobs", side.returncode == 0 and results(work / "jobs") == got)
 

@@ -40,7 +40,8 @@ def run(path, images):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return session.run(["features", "logits"], {"images": images})
+    given = session.get_inputs()[0]
+    return session.run(["features", "logits"], {given.name: images.reshape(len(images), *given.shape[1:])})
 
 
 def predicted(ole, model, image):
@@ -112,6 +113,22 @@ def check_card(ole, work):
         and texts["net"] == "C4-MP-FC8" and json.loads(texts["class_names"])[3] == "class 3"
 
 
+def check_vectors(ole, work):
+    """A model of vectors takes rows, whatever ops it begins with."""
+    good = []
+    for net in ("FC8", "C4[k1]-AP"):
+        model = Path(work) / "vectors.safetensors"
+        networks.write_model(ole, model, net, [5, 1, 1])
+        path = export(ole, model)
+        value = onnx.load(str(path)).graph.input[0]
+        rows = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+        theirs = run(path, rows)
+        ours = networks.run_model(ole, model, rows.reshape(3, 5, 1, 1), theirs[0].shape[1])
+        good.append(value.name == "x" and [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim] == [
+            "N", 5] and all(networks.distance(a, b) <= MOST for a, b in zip(ours, theirs)))
+    return all(good)
+
+
 def check_scores(ole, work):
     """A model with a threshold has the score that it is of as an output: as `ole predict` has it."""
     digits, out = "digits", str(Path(work) / "run")
@@ -154,7 +171,7 @@ def check_fit(ole, work):
         path = export(ole, model)
         texts = {entry.key: entry.value for entry in onnx.load(str(path)).metadata_props}
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        logits, known = session.run(["logits", "known_score"], {"images": rows.reshape(-1, 10, 1, 1)})
+        logits, known = session.run(["logits", "known_score"], {"x": rows})
         ours = json.loads(subprocess.check_output([ole, "predict", model, "R.npy", "--json"], cwd=work))
         distance = max(abs(a - b["known_score"]) / (1 + abs(a)) for a, b in zip(known, ours))
         print(f"fit, known_score of {texts['threshold_score']}: differs by {distance:.1e}")
@@ -169,7 +186,7 @@ def main():
     ole = networks.program()
     with tempfile.TemporaryDirectory(prefix="ole-onnx-") as work:
         good = [compare(ole, work, net) for net in (*networks.TABLE_1, *networks.OTHERS)]
-        good += [check_card(ole, work), check_face(ole, work), check_scores(ole, work), check_fit(ole, work)]
+        good += [check_card(ole, work), check_vectors(ole, work), check_face(ole, work), check_scores(ole, work), check_fit(ole, work)]
         good.append(hub_cards.check(ole, work, "onnxruntime"))
     return 0 if all(good) else 1
 

@@ -10,7 +10,8 @@
  *
  * The file has IR version 8 and operator set 17 (ONNX 1.12).  Its input "images" is float32
  * [N, channels, height, width] in [0, 1] (bytes / 255) with any N, as for ole_model_run(): the
- * graph includes the normalisation of training.  Its outputs are "features" [N, D], the
+ * graph includes the normalisation of training.  A model of vectors takes "x", float32 [N, D],
+ * instead.  Its outputs are "features" [N, D], the
  * classifier's input, and "logits" [N, classes], before softmax and temperature.  A model with
  * a threshold also has "known_score" [N]: samples that score less than the threshold are unknown.
  * The metadata has the model card (net, class_names, threshold, temperature, ...).  If the

@@ -244,7 +244,7 @@ static char *next_path(char **rest, bool several) {
     return path;
 }
 
-static bool is_here(const char *data) {
+bool ole_recipe_data_here(const char *data) {
     char paths[OLE_PATH_ROOM], file[PATH_MAX], *rest = paths;
     bool here = ole_dataset_locate(data, paths, sizeof paths, NULL) == OLE_OK;
     bool several = strncmp(data, "npy:", 4) == 0;
@@ -328,7 +328,8 @@ ole_status ole_recipe_parse(ole_recipe **recipe, const char *bytes, size_t lengt
     }
     if (status == OLE_OK) {
         const char *at = r.recipe->data_at;
-        if (at && changed.data != options->data && !is_here(changed.data) && is_here(at))
+        if (at && changed.data != options->data && !ole_recipe_data_here(changed.data) &&
+            ole_recipe_data_here(at))
             changed.data = at;
         changed.struct_size = options->struct_size;
         memcpy(options, &changed, size);

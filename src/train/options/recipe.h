@@ -18,6 +18,9 @@ OLE_INTERNAL char *ole_recipe_text(const ole_train_options *options);
  */
 OLE_INTERNAL const char *ole_recipe_data_at(const ole_recipe *recipe);
 
+/* Whether the files of a data set can be seen from the current directory. */
+OLE_INTERNAL bool ole_recipe_data_here(const char *data);
+
 /*
  * The key `paper` of a recipe holds a map of its own: the description of the experiment.  Training
  * ignores it; `ole reproduce` reads it.  The recipe owns the notes, which keep their order.

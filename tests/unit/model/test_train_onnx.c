@@ -100,7 +100,7 @@ static const char *text(span message, int number, int i) {
  * One conv of one weight, a norm, one feature; two classes:
  *     x -> (x - 0.5) / 0.25 -> 2 x + 1 -> norm: 3 (v - 4) / sqrt(0.25 + eps) + 5 -> relu, flatten
  */
-static const char *write_scored_model(const char *score) {
+static const char *write_scored_model(const char *score, const char *input) {
     static const int64_t sizes[] = {2, 1};
     static const float basis[] = {1, -1, 0.5f}; /* of one dimension: not orthonormal */
     static const float weight[] = {2}, bias[] = {1}, gamma[] = {3}, beta[] = {5}, mean[] = {4},
@@ -118,7 +118,7 @@ static const char *write_scored_model(const char *score) {
         {"novelty.directions", OLE_F32, 2, {3, 1}, basis},
     };
     const ole_metadata card[] = {{"net", "C1[k1,d0.5]-AP"},
-                                 {"input", "1x2x2"},
+                                 {"input", input},
                                  {"class_names", "[\"a\",\"b\"]"},
                                  {"mean", "0.5"},
                                  {"deviation", "0.25"},
@@ -133,7 +133,7 @@ static const char *write_scored_model(const char *score) {
 }
 
 static const char *write_model(void) {
-    return write_scored_model(NULL);
+    return write_scored_model(NULL, "1x2x2");
 }
 
 /* The whole file; free() it. */
@@ -264,6 +264,30 @@ static void test_values(void **state) {
     free(bytes);
 }
 
+/* Vectors are rows; before ops of images they become images of one pixel. */
+static void test_vectors(void **state) {
+    (void)state;
+    const char *to = temporary_path("v.onnx");
+    char *bytes;
+    size_t size;
+    ole_error error;
+    assert_ok(ole_export_onnx(write_scored_model(NULL, "1x1x1"), to, NULL, NULL, &error), &error);
+    assert_ok(ole_read_file(to, 1 << 20, &bytes, &size, &error), &error);
+    span model = {(unsigned char *)bytes, (unsigned char *)bytes + size};
+    span graph = inner(model, OLE_ONNX_MODEL_GRAPH, 0);
+    span x = inner(graph, OLE_ONNX_GRAPH_INPUT, 0);
+    assert_string_equal(text(x, OLE_ONNX_VALUE_NAME, 0), "x");
+    span type = inner(inner(x, OLE_ONNX_VALUE_TYPE, 0), OLE_ONNX_TYPE_TENSOR, 0);
+    span shape = inner(type, OLE_ONNX_TENSOR_TYPE_SHAPE, 0);
+    assert_int_equal(count(shape, OLE_ONNX_SHAPE_DIM), 2);
+    assert_int_equal(integer(inner(shape, OLE_ONNX_SHAPE_DIM, 1), OLE_ONNX_DIM_VALUE, 0), 1);
+    assert_node(graph, 0, "Sub", "x", "centred");
+    assert_node(graph, 1, "Div", "centred", "normalized_rows");
+    assert_node(graph, 3, "Reshape", "normalized_rows", "normalized");
+    assert_node(graph, 4, "Conv", "normalized", "1.conv");
+    free(bytes);
+}
+
 static void test_fold(void **state) {
     (void)state;
     span model;
@@ -298,8 +322,9 @@ static void test_known_score(void **state) {
         char *bytes;
         size_t size;
         ole_error error;
-        assert_ok(ole_export_onnx(write_scored_model(cases[k].score), to, NULL, NULL, &error),
-                  &error);
+        assert_ok(
+            ole_export_onnx(write_scored_model(cases[k].score, "1x2x2"), to, NULL, NULL, &error),
+            &error);
         assert_ok(ole_read_file(to, 1 << 20, &bytes, &size, &error), &error);
         span model = {(unsigned char *)bytes, (unsigned char *)bytes + size};
         span graph = inner(model, OLE_ONNX_MODEL_GRAPH, 0);
@@ -340,6 +365,7 @@ int main(void) {
         cmocka_unit_test(test_wire_format),
         cmocka_unit_test_teardown(test_structure, temporary_clear),
         cmocka_unit_test_teardown(test_values, temporary_clear),
+        cmocka_unit_test_teardown(test_vectors, temporary_clear),
         cmocka_unit_test_teardown(test_fold, temporary_clear),
         cmocka_unit_test_teardown(test_known_score, temporary_clear),
         cmocka_unit_test_teardown(test_arguments, temporary_clear),
