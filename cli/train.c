@@ -244,7 +244,7 @@ static void say(void *context, const char *text) {
 static int make_folder(char name[PATH]) {
     if (ole_ranks_launched()) {
         if (ole_ranks_launched_rank() == 0)
-            fail_command("train", "--out is missing: ranks that train together need a run folder, "
+            fail_command("train", "missing option --out: ranks that train together need a run folder, "
                                   "such as runs/first");
         return EXIT_USAGE;
     }

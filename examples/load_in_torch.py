@@ -2,7 +2,7 @@
 """load_in_torch.py MODEL.safetensors - a model of 'ole train' as a PyTorch module with its weights.
 
     net = OleNet("runs/first/best.safetensors").eval()
-    features, logits = net(images)  # [N, C, H, W], 0 to 1 (bytes / 255): it normalises them itself
+    features, logits = net(images)  # [N, C, H, W], 0 to 1 (bytes / 255), or vectors [N, D]: it normalises them itself
 
 The file has the weights and the net's notation. The ops behind that notation are listed in config.json beside it, as
 in folders of 'ole export --hub', or printed by 'ole net --graph'.
@@ -68,7 +68,7 @@ class OleNet(nn.Module):
                     value.data = torch.frombuffer(numbers[a:b], dtype=torch.float32).view(about["shape"])
 
     def forward(self, images):
-        out = [(images - self.mean) / self.deviation]
+        out = [(images.reshape(-1, *self.nodes[0]["out"]) - self.mean) / self.deviation]
         for node, op in zip(self.nodes[1:], self.ops[1:]):
             read = [out[k] for k in node["input"]]
             out.append(sum(read) if node["op"] == "add" else

@@ -85,7 +85,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     if (!args_parse(&command, argc, argv, code)) return false;
     *code = EXIT_USAGE;
     if (a->count == 0 && !a->list) {
-        fail_command("reproduce", "ROW is missing: 'ole reproduce --list' shows them");
+        fail_command("reproduce", "missing argument ROW: 'ole reproduce --list' shows them");
         return false;
     }
     if (a->count > ROW_MOST) {

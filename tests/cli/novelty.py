@@ -41,7 +41,7 @@ def check_usage(ole):
     def wrong(args, message, code=2):
         check(ole, "novelty " + args, err=f"ole novelty: {message}\n", code=code)
 
-    wrong("", f"MODEL is missing, or features without one: --known X.npy,y.npy; {SEE}")
+    wrong("", f"missing argument MODEL, or features without one: --known X.npy,y.npy; {SEE}")
     wrong("m --test X.npy,y.npy", "--test works only without a MODEL")
     wrong("--known X.npy,y.npy --val-split 10%", "--val-split works only with a MODEL")
     wrong("MODEL --width 8", "--width works only without a MODEL")

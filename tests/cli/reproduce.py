@@ -196,7 +196,7 @@ def check_list(ole):
 
 def check_mistakes(ole, work):
     lists = "'ole reproduce --list' shows them\n"
-    check(ole, "reproduce", err=f"ole reproduce: ROW is missing: {lists}", code=2)
+    check(ole, "reproduce", err=f"ole reproduce: missing argument ROW: {lists}", code=2)
     check(ole, "reproduce cifar10-vgg61", code=2, err="ole reproduce: unknown row cifar10-vgg61; did you "
           f"mean cifar10-vgg16? {lists}")
     check(ole, "reproduce xyzzy", code=2, err=f"ole reproduce: unknown row xyzzy; {lists}")
