@@ -140,6 +140,13 @@ class Numbers(unittest.TestCase):
         theirs = LogisticRegression(C=1 / (decay * len(x)), tol=1e-10, max_iter=5000).fit(centred, y)
         np.testing.assert_allclose(ours.predict_proba(x), theirs.predict_proba(centred), atol=1e-4)
 
+    def test_default_tolerance(self):
+        """That of the C library and so of `ole fit`."""
+        from ole import _embed
+
+        for kind in (ole.OLEClassifier, ole.OLETransformer):
+            self.assertEqual(kind().tol, _embed.options_of(_embed._calls).tolerance)
+
     def test_parts_agree(self):
         x, y = data()
         fitted = ole.OLEClassifier(**QUICK).fit(x, NAMES[y])
