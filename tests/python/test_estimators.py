@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import types
 import unittest
 import warnings
@@ -46,6 +47,16 @@ def data(rows=90, seed=0, dtype=np.float32):
     y = np.arange(rows) % 3
     x = random.normal(size=(rows, 8)) + 4 * np.eye(8)[y] + 1
     return x.astype(dtype), y
+
+
+def growth(call):
+    """Most MB of Python's and NumPy's memory that a call takes."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
 
 
 class Checks(unittest.TestCase):
@@ -190,6 +201,21 @@ class Numbers(unittest.TestCase):
             np.save(Path(folder) / "x.npy", x)
             mapped = np.load(Path(folder) / "x.npy", mmap_mode="r")
             np.testing.assert_array_equal(ole.OLEClassifier(**QUICK).fit(mapped, y).decision_function(mapped), wanted)
+
+    def test_memory(self):
+        """float32 takes none; float16 and integers take a float32 copy in fit, and blocks in predictions."""
+        y = np.arange(50000) % 3
+        x = (8 * np.random.default_rng(0).random((50000, 300), np.float32) + 9 * np.eye(300, dtype=np.float32)[y])
+        options = {"weight": 0.0, "weight_decay": 1e-2, "epochs": 1}
+        for dtype, most in (("f4", 8), ("f2", 60), ("u1", 60), ("i4", 60)):  # MB beside 60 MB of float32
+            given = x.astype(dtype)
+            bare, known = ole.OLEClassifier(**options, unknown=False), ole.OLEClassifier(**options, unknown_score="cosine")
+            self.assertLess(growth(lambda: bare.fit(given, y)), most + 8, dtype)
+            known.fit(given[:900], y[:900])
+            for name in ("predict", "transform", "score_samples", "predict_open", "predict_proba"):
+                self.assertLess(growth(lambda: getattr(known, name)(given)), 40, (dtype, name))
+                wanted = getattr(known, name)(given[-99:].astype(np.float32))
+                np.testing.assert_array_equal(getattr(known, name)(given)[-99:], wanted)
 
     def test_class_weight(self):
         x, y = data()

@@ -10,7 +10,7 @@ scikit-learn is imported with this module, which ``import ole`` does not import.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 import numpy
 
@@ -39,14 +39,25 @@ __all__ = ["OLEClassifier", "OLETransformer"]
 
 
 def _checked(estimator: Any, X: Any, y: Any = None, *, fitting: bool) -> Any:
-    """scikit-learn's checks of X, and of y where it fits. NaN is left to the library, which names the row."""
-    options: dict[str, Any] = {"dtype": [numpy.float64, numpy.float32], "reset": fitting}
+    """scikit-learn's checks of X, and of y where it fits. NaN is left to the library, which names the row.
+
+    The library fits float32 and float64, so other types become float32, the type of the predictions.  Those convert a
+    block of rows at a time: X keeps its type."""
+    options: dict[str, Any] = {"dtype": [numpy.float32, numpy.float64] if fitting else "numeric", "reset": fitting}
     given = {"X": X, "y": y} if fitting else {"X": X}
     if hasattr(BaseEstimator, "_validate_data"):  # until scikit-learn 1.6
         return estimator._validate_data(**given, **options, force_all_finite=False)
     from sklearn.utils.validation import validate_data
 
     return validate_data(estimator, **given, **options, ensure_all_finite=False)
+
+
+def _in_blocks(x: "Array", run: "Callable[[Array], Array]") -> "Array":
+    """``run(x)``. ``Model`` divides bytes by 255, as pixels, which rows of numbers are not: they become float32 here."""
+    if x.dtype != numpy.uint8:
+        return run(x)
+    rows = max(1, (4 << 20) // x.shape[1])
+    return numpy.concatenate([run(x[at : at + rows].astype(numpy.float32)) for at in range(0, len(x), rows)])
 
 
 class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -136,8 +147,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         >>> ole.OLETransformer(random_state=0).fit(x, numpy.arange(60) % 3).transform(x).shape
         (60, 3)
         """
-        mapped: Array = self.model_.features(self._samples(X))
-        return mapped
+        return _in_blocks(self._samples(X), self.model_.features)
 
     def save(self, path: "Union[str, os.PathLike[str]]") -> None:
         """Writes the fitted model to a .safetensors file, which ``load``, ``ole.load`` and every command read.
@@ -199,7 +209,7 @@ class OLETransformer(_Estimator):
     ``weight_decay`` and ``width`` are chosen by cross-validation on the training data unless given.  ``epochs`` is
     the maximum number of passes over the rows, ``tol`` the relative norm of the gradient at which "linear" stops.
 
-    ``fit`` reads float32 and float64 arrays in C order in place.  After it, ``classes_``, ``weight_``,
+    ``fit`` reads float32 and float64 arrays in C order in place; float16 and integers it copies as float32.  After it, ``classes_``, ``weight_``,
     ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and ``model_`` (an ``ole.Model``) are there.
 
     >>> import numpy, ole
@@ -235,7 +245,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
     5 classes or over 1,000: the largest probability); ``unknown_label`` is what that answers for rows under it, by
     default -1 for integers and "unknown" for strings.
 
-    ``fit`` reads float32 and float64 arrays in C order in place.  After it, ``classes_``, ``threshold_``,
+    ``fit`` reads float32 and float64 arrays in C order in place; float16 and integers it copies as float32.  After it, ``classes_``, ``threshold_``,
     ``unknown_score_`` (the name of the score), ``unknown_auroc_`` (what the choice was made by: the mean AUROC of
     each score with groups of similar classes left out; empty where nothing was chosen), ``temperature_``, ``weight_``, ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and
     ``model_`` (an ``ole.Model``) are there.
@@ -304,6 +314,9 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         if not model.has_classifier:
             raise native.InputError(f"{path}: the model has no classifier; open it with ole.OLETransformer.load")
 
+    def _logits(self, x: "Array") -> "Array":
+        return _in_blocks(x, self.model_.logits)
+
     def predict(self, X: "ArrayLike") -> "Array":
         """[N] the class of each row, never unknown.
 
@@ -316,7 +329,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         x = self._samples(X)
         best = numpy.empty(len(x), numpy.intp)
         for first in range(0, len(x), 65536):  # by the logits: Model.predict also computes the score for unknown
-            best[first : first + 65536] = self.model_.logits(x[first : first + 65536]).argmax(axis=1)
+            best[first : first + 65536] = self._logits(x[first : first + 65536]).argmax(axis=1)
         found: Array = self.classes_[best]
         return found
 
@@ -331,7 +344,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         """
         x = self._samples(X)
         self._need_threshold()
-        label = self.model_.predict(x).label
+        label = _in_blocks(x, lambda block: self.model_.predict(block).label)
         unknown = self.unknown_label
         if unknown is None:
             unknown = "unknown" if self.classes_.dtype.kind in "USO" else -1
@@ -358,7 +371,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         """
         x = self._samples(X)
         self._need_threshold()
-        return self.model_.predict(x).known_score.copy()
+        return _in_blocks(x, lambda block: self.model_.predict(block).known_score.copy())
 
     def _need_threshold(self) -> None:
         if self.threshold_ is None:
@@ -374,7 +387,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         [False, False, False, True, True, True]
         """
         x = self._samples(X)
-        logits = self.model_.logits(x)
+        logits = self._logits(x)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     def predict_proba(self, X: "ArrayLike") -> "Array":
@@ -387,7 +400,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         (6, 2)
         """
         x = self._samples(X)
-        logits = self.model_.logits(x)
+        logits = self._logits(x)
         found = numpy.empty(logits.shape)
         for first in range(0, len(x), 4096):  # in blocks, so that no second array of this size is needed
             block = found[first : first + 4096]
