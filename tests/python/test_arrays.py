@@ -151,6 +151,7 @@ class Arrays(unittest.TestCase):
             (lambda: ole.analyze(bad, y), "row 7 holds NaN or Inf"),
             (lambda: ole.analyze(x, y * 0.5), "labels have type float64"),
             (lambda: ole.analyze(x, mixed), "labels mix strings and numbers"),
+            (lambda: ole.analyze(x, mixed.tolist()), "labels mix strings and numbers"),
             (lambda: ole.analyze(x, [None] * 30), "row 0 is None"),
             (lambda: ole.analyze(x, y - 9), "every label is negative"),
             (lambda: ole.analyze(x, y, test=x), "test and test_labels belong together"),

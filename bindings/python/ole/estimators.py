@@ -10,6 +10,7 @@ scikit-learn is imported with this module, which ``import ole`` does not import.
 from __future__ import annotations
 
 import os
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 import numpy
@@ -60,6 +61,33 @@ def _in_blocks(x: "Array", run: "Callable[[Array], Array]") -> "Array":
     return numpy.concatenate([run(x[at : at + rows].astype(numpy.float32)) for at in range(0, len(x), rows)])
 
 
+def _threads(n_jobs: Any) -> int:
+    """The number of threads that ``n_jobs`` stands for."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise native.InputError(f"n_jobs is {n_jobs!r}; use a number of threads, -1 for all processors, or None")
+    return min(effective_n_jobs(n_jobs), 1024)
+
+
+def _check_labels(y: Any) -> None:
+    """Raises if labels are neither all strings nor all numbers; NumPy would make strings of a mixed list."""
+    if isinstance(y, (list, tuple)):
+        values: Any = y
+    elif getattr(y, "dtype", None) == object:
+        values = numpy.asarray(y).ravel()
+    else:
+        return
+    text = None
+    for row, value in enumerate(values):
+        if not isinstance(value, (str, bytes, Real, numpy.bool_)) or value != value:
+            if isinstance(value, (list, tuple, numpy.ndarray)):
+                return  # scikit-learn says what it thinks of that shape
+            raise native.InputError(f"y: row {row} is {value!r}; use strings or integers")
+        if text is None:
+            text = isinstance(value, (str, bytes))
+        if text != isinstance(value, (str, bytes)):
+            raise native.InputError(f"y mixes strings and numbers: row {row} is {value!r}; use one of them")
+
+
 class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Shared by both estimators: the parameters and the fit."""
 
@@ -91,6 +119,8 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.verbose = verbose
 
     def _fit(self, X: Any, y: Any, unknown: bool, score: Optional[str] = None) -> _embed.Fitted:
+        _check_labels(y)
+        threads = _threads(self.n_jobs)
         x, y = _checked(self, X, y, fitting=True)
         if self.method not in self._methods:
             raise native.InputError(f"method is {self.method!r}; use one of {', '.join(map(repr, self._methods))}")
@@ -118,7 +148,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             unknown=unknown,
             score=score,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            threads=effective_n_jobs(self.n_jobs),
+            threads=threads,
             verbose=bool(self.verbose),
         )
         self.classes_ = classes
@@ -176,7 +206,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ['cat', 'owl']
         """
         estimator = cls(n_jobs=n_jobs)
-        model = load(path, threads=effective_n_jobs(n_jobs))
+        model = load(path, threads=_threads(n_jobs))
         if len(model.shape) != 1:
             raise native.InputError(f"{os.fspath(path)}: a model of images; open it with ole.load")
         estimator._check_loaded(model, os.fspath(path))
