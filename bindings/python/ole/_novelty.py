@@ -198,9 +198,9 @@ def novelty(
 
     A map and a classifier are fitted to ``features`` [N, D] and ``labels`` [N] (strings or integers; rows with an
     integer below 0 are ignored) by ``method`` with ``weight`` (λ), ``weight_decay`` and ``width``, as in
-    ``OLEClassifier``; "none" takes the features as they are.  The scores are measured on ``test`` rows, or on a fifth
-    of the known rows, against ``novel`` rows if there are any.  To choose, five groups of known classes play the novel
-    ones in turn.  Thresholds keep the share ``keep`` of held-out known rows.
+    ``OLEClassifier`` ("linear", "mlp"); "none" takes the features as they are.  The scores are measured on ``test``
+    rows, or on a fifth of the known rows, against ``novel`` rows if there are any.  To choose, five groups of known
+    classes play the novel ones in turn.  Thresholds keep the share ``keep`` of held-out known rows.
 
     >>> import numpy, ole
     >>> random = numpy.random.default_rng(0)
@@ -212,6 +212,9 @@ def novelty(
     """
     import numpy
 
+    if method not in ("linear", "mlp", "none"):
+        why = ", which has no classifier" if method == "transform" else ""
+        raise native.InputError(f"method is {method!r}{why}; use 'linear', 'mlp' or 'none'")
     known = Data(features, labels)
     present = known.labels.present()
     table = numpy.unique(known.codes[known.codes >= 0])
