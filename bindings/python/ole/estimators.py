@@ -65,7 +65,7 @@ def _threads(n_jobs: Any) -> int:
     """The number of threads that ``n_jobs`` stands for."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise native.InputError(f"n_jobs is {n_jobs!r}; use a number of threads, -1 for all processors, or None")
-    return min(effective_n_jobs(n_jobs), 1024)
+    return int(min(effective_n_jobs(n_jobs), 1024))
 
 
 def _check_labels(y: Any) -> None:
