@@ -173,6 +173,16 @@ class Numbers(unittest.TestCase):
         z = fitted.transform(x)
         self.assertEqual((z.shape, z.dtype), ((90, 3), np.float32))
 
+    def test_transform_without_a_step(self):
+        x, y = data(300)
+        x = x - x.min() + 1  # classes that are easy to tell apart as they are
+        with self.assertWarnsRegex(UserWarning, "took no step"):
+            fitted = ole.OLETransformer("transform", random_state=0).fit(x, y)
+        self.assertEqual(fitted.n_iter_, 0)
+        scale = fitted.transform(x) / x
+        np.testing.assert_allclose(scale, scale[0, 0], rtol=1e-5)
+        self.assertGreater(ole.OLETransformer("transform", epochs=3).fit(x, y).n_iter_, 0)
+
     def test_angles_grow(self):
         x, y = data(300)
         plain = ole.OLETransformer(weight=0.0, weight_decay=1e-3).fit_transform(x, y)

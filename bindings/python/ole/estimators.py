@@ -10,6 +10,7 @@ scikit-learn is imported with this module, which ``import ole`` does not import.
 from __future__ import annotations
 
 import os
+import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
@@ -156,7 +157,9 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.weight_decay_ = fitted.weight_decay
         self.width_ = fitted.width
         self.held_out_accuracy_ = fitted.held_out_accuracy
-        self.n_iter_ = max(1, fitted.iterations)
+        self.n_iter_ = fitted.iterations
+        if self.method == "transform" and fitted.iterations == 0:
+            warnings.warn("the transform took no step, as none was an improvement: it only scales the rows", stacklevel=3)
         self._take(fitted.model)
         return fitted
 
