@@ -361,6 +361,20 @@ class Unknown(unittest.TestCase):
         two = y > 0
         self.assertIn(ole.OLEClassifier(**QUICK).fit(x, two).predict_open(x)[0], (False, True, -1))
 
+    def test_single_rows(self):
+        """One row per class: no row can be held out, so that there is no threshold."""
+        x = np.random.default_rng(0).normal(size=(30, 8))
+        with self.assertWarnsRegex(UserWarning, "every class has a single row"):
+            fitted = ole.OLEClassifier(**QUICK).fit(x, np.arange(30))
+        self.assertIsNone(fitted.threshold_)
+        for name in ("predict_open", "score_samples"):
+            with self.assertRaisesRegex(ole.InputError, "no threshold: every class has a single row, so nothing could"):
+                getattr(fitted, name)(x)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*single row")
+            ole.OLEClassifier(**QUICK, unknown=False).fit(x, np.arange(30))
+            ole.OLEClassifier(**QUICK).fit(x, np.arange(30) // 2)
+
     def test_mistakes(self):
         x, y = data()
         bad = x.copy()

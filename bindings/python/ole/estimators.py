@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OLEClassifier", "OLETransformer"]
 
+_ALL_SINGLE = "every class has a single row, so nothing could be held out"
+
 
 def _checked(estimator: Any, X: Any, y: Any = None, *, fitting: bool) -> Any:
     """scikit-learn's checks of X, and of y where it fits. NaN is left to the library, which names the row.
@@ -93,6 +95,8 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Shared by both estimators: the parameters and the fit."""
 
     _methods: tuple[str, ...]
+    _all_single = False
+    """Whether every class of the fit has one row."""
 
     def __init__(
         self,
@@ -335,6 +339,9 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         """
         fitted = self._fit(X, y, unknown=bool(self.unknown), score=self.unknown_score if self.unknown else None)
         self.unknown_auroc_ = fitted.group_auroc
+        self._all_single = not fitted.rows_held_out
+        if self.unknown and self._all_single:
+            warnings.warn(f"{_ALL_SINGLE}: there is no threshold for predict_open and score_samples", stacklevel=2)
         return self
 
     def _take(self, model: Model) -> None:
@@ -408,7 +415,8 @@ class OLEClassifier(ClassifierMixin, _Estimator):
 
     def _need_threshold(self) -> None:
         if self.threshold_ is None:
-            raise native.InputError("the model has no threshold; fit it with unknown=True")
+            why = f": {_ALL_SINGLE}" if self.unknown and self._all_single else "; fit it with unknown=True"
+            raise native.InputError(f"the model has no threshold{why}")
 
     def decision_function(self, X: "ArrayLike") -> "Array":
         """[N, classes] logits; for two classes [N], that of the second minus that of the first.
