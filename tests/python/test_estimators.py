@@ -298,6 +298,61 @@ class Tools(unittest.TestCase):
             self.assertEqual(model.class_names, tuple(str(name) for name in fitted.classes_))
             np.testing.assert_array_equal(model.features(x), fitted.transform(x))
 
+    def test_all_is_loaded(self):
+        """Types of labels, parameters, and what fit learned."""
+        x, y = data()
+        learned = ("weight_", "weight_decay_", "width_", "held_out_accuracy_", "n_iter_", "n_features_in_",
+                   "unknown_auroc_", "unknown_score_", "threshold_", "temperature_")
+        for labels in (y, y.astype(float), y.astype(str), y.astype(np.uint8), y > 0, NAMES[y],
+                       NAMES[y].astype(object)):
+            weights = {name: 1 + i for i, name in enumerate(np.unique(labels).tolist())}
+            named = "1" not in weights  # which scikit-learn takes for 1
+            options = {"class_weight": weights if named else "balanced",
+                       "unknown_label": -7 if labels.dtype.kind in "iuf" else "?", "unknown_score": "cosine",
+                       "epochs": 50, "tol": 1e-2}
+            fitted = ole.OLEClassifier(**QUICK, **options).fit(x, labels)
+            with self.subTest(type=labels.dtype), tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.safetensors"
+                fitted.save(path)
+                self.assertEqual(os.listdir(folder), ["model.safetensors"])
+                same = ole.OLEClassifier.load(path, n_jobs=1)
+                self.assertEqual(same.get_params(), {**fitted.get_params(), "n_jobs": 1})
+                self.assertEqual(same.classes_.dtype, fitted.classes_.dtype)
+                self.assertEqual([type(name) for name in same.classes_], [type(name) for name in fitted.classes_])
+                self.assertEqual(same.score(x, labels), fitted.score(x, labels))
+                np.testing.assert_array_equal(same.predict_open(x), fitted.predict_open(x))
+                for name in learned:
+                    self.assertEqual(getattr(same, name), getattr(fitted, name), name)
+        y = np.arange(180) % 6
+        x = np.random.default_rng(0).normal(size=(180, 8)) + 4 * np.eye(8)[y]
+        random = np.random.RandomState(0)
+        for kind, method in ((ole.OLEClassifier, "linear"), (ole.OLETransformer, "transform")):
+            fitted = kind(method, random_state=random).fit(x, y)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.safetensors"
+                fitted.save(path)
+                same = kind.load(path)
+            self.assertEqual((same.method, same.random_state), (method, None))
+            for name in learned[:6]:
+                np.testing.assert_equal(getattr(same, name), getattr(fitted, name), name)
+            np.testing.assert_array_equal(same.transform(x), fitted.transform(x))
+            if kind is ole.OLEClassifier:
+                self.assertEqual(same.unknown_auroc_.keys(), fitted.unknown_auroc_.keys())
+                for name, value in fitted.unknown_auroc_.items():
+                    self.assertAlmostEqual(same.unknown_auroc_[name], value)
+
+    def test_load_a_file_without_state(self):
+        """As `ole fit` writes it: the classes are named, and what the file lacks is NaN."""
+        x, y = data()
+        for labels, wanted in ((y, [0, 1, 2]), (NAMES[y], NAMES.tolist()), (y / 2 * 2, ["0.0", "1.0", "2.0"])):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.safetensors"
+                ole.OLEClassifier(**QUICK).fit(x, labels).model_.save(path)
+                loaded = ole.OLEClassifier.load(path)
+            self.assertEqual(loaded.classes_.tolist(), wanted)
+            self.assertTrue(np.isnan(loaded.weight_))
+            self.assertEqual((loaded.unknown_auroc_, len(loaded.predict_open(x))), ({}, 90))
+
     def test_hidden_layer(self):
         x, y = data(150)
         options = {"method": "mlp", "weight_decay": 1e-4, "width": 16, "epochs": 100, "unknown": False}
@@ -401,6 +456,7 @@ class Unknown(unittest.TestCase):
             (lambda: ole.OLEClassifier().fit(x, np.array(["a"] * 89 + [None], object)), "y: row 89 is None"),
             (lambda: ole.OLEClassifier().fit(x, ["a"] * 89 + [float("nan")]), "y: row 89 is nan"),
             (lambda: ole.OLEClassifier().fit(x, ["a"] * 89 + [7]), "y mixes strings and numbers: row 89 is 7"),
+            (lambda: ole.OLEClassifier().fit(x, y.astype(object)), "y has numbers of type object; convert them"),
             (lambda: ole.OLETransformer().fit(x, np.array(["a"] * 89 + [7], object)), "y mixes strings and numbers"),
             (lambda: fitted.predict(bad), "row 17 holds NaN or Inf"),
             (lambda: fitted.predict(x[:, :5]), "5 features"),

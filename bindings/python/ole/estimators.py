@@ -18,6 +18,7 @@ import numpy
 
 from . import _embed
 from . import _library as native
+from . import _state
 from ._arrays import matrix
 from ._model import Model, load
 from ._score import check_not_negative
@@ -89,12 +90,16 @@ def _check_labels(y: Any) -> None:
             text = isinstance(value, (str, bytes))
         if text != isinstance(value, (str, bytes)):
             raise native.InputError(f"y mixes strings and numbers: row {row} is {value!r}; use one of them")
+    if values is not y and text is False:  # scikit-learn's metrics do not take them
+        raise native.InputError("Unknown label type: y has numbers of type object; convert them, as by y.astype(int)")
 
 
 class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Shared by both estimators: the parameters and the fit."""
 
     _methods: tuple[str, ...]
+    _learned = ("weight_", "weight_decay_", "width_", "held_out_accuracy_", "n_iter_", "_all_single")
+    """What fit learns that the model itself does not hold."""
     _all_single = False
     """Whether every class of the fit has one row."""
 
@@ -197,33 +202,66 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ('cat', 'owl')
         """
         check_is_fitted(self)
+        learned = {name: getattr(self, name) for name in self._learned}
+        if hasattr(self, "feature_names_in_"):
+            learned["feature_names_in_"] = self.feature_names_in_.tolist()
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
         self.model_.save(path)
+        _state.write_text(path, _state.to_text(params, learned, self.classes_))
 
     @classmethod
     def load(cls, path: "Union[str, os.PathLike[str]]", *, n_jobs: Optional[int] = None) -> Any:
-        """The estimator of a saved model. Its classes are integers if all their names are, otherwise strings.
+        """The estimator that ``save`` wrote: its parameters but ``n_jobs`` and a ``random_state`` that is an object,
+        its classes with their type, and all that fit learned.
 
-        The parameters of the fit are not stored: those of the estimator are the defaults.
+        It also opens models of ``ole fit`` and models on a hub, which hold less: the parameters are the defaults,
+        what fit learned beside the model is NaN, and the classes are integers if all their names are, else strings.
 
         >>> import numpy, ole
         >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
         >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
         >>> classifier.save("model.safetensors")
-        >>> ole.OLEClassifier.load("model.safetensors").classes_.tolist()
-        ['cat', 'owl']
+        >>> same = ole.OLEClassifier.load("model.safetensors")
+        >>> same.classes_.tolist(), same.weight_decay
+        (['cat', 'owl'], 0.001)
         """
-        estimator = cls(n_jobs=n_jobs)
         model = load(path, threads=_threads(n_jobs))
         if len(model.shape) != 1:
             raise native.InputError(f"{os.fspath(path)}: a model of images; open it with ole.load")
+        texts = _state.read_texts(path)
+        params, learned, classes = cls._state_of(texts, model)
+        names = cls().get_params(deep=False)
+        estimator = cls(**{**{name: value for name, value in params.items() if name in names}, "n_jobs": n_jobs})
         estimator._check_loaded(model, os.fspath(path))
-        names = numpy.array(model.class_names)
-        whole = all(name == str(int(name)) for name in names if name.lstrip("-").isdigit())
-        integers = whole and all(name.lstrip("-").isdigit() for name in names)
-        estimator.classes_ = names.astype(numpy.int64) if integers else names
+        estimator.classes_ = classes
         estimator.n_features_in_ = model.shape[0]
+        for name in cls._learned:
+            setattr(estimator, name, learned.get(name, False if name == "_all_single" else numpy.nan))
+        if "feature_names_in_" in learned:
+            estimator.feature_names_in_ = numpy.array(learned["feature_names_in_"], object)
         estimator._take(model)
+        estimator._take_texts(texts)
         return estimator
+
+    @staticmethod
+    def _state_of(texts: "dict[str, str]", model: Model) -> "tuple[dict[str, Any], dict[str, Any], Array]":
+        """Parameters, learned attributes and classes of a file; the first two are empty where it has none that fit."""
+        try:
+            params, learned, classes = _state.from_text(texts[_state.KEY])
+            if tuple(str(name) for name in classes) == model.class_names:
+                return params, learned, classes
+        except (KeyError, TypeError, ValueError, AttributeError):  # none, or that of another version
+            pass
+        names = numpy.array(model.class_names)
+        try:
+            numbers = [int(name) for name in model.class_names]
+        except ValueError:
+            return {}, {}, names
+        exact = all(str(number) == name for number, name in zip(numbers, model.class_names))
+        return {}, {}, numpy.array(numbers, numpy.int64) if exact else names
+
+    def _take_texts(self, texts: "dict[str, str]") -> None:
+        """Takes what else is in the metadata of a file."""
 
     def _check_loaded(self, model: Model, path: str) -> None:
         """Raises if the model is not one for this estimator."""
@@ -349,6 +387,9 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         self.threshold_ = model.threshold
         self.unknown_score_ = model.threshold_score
         self.temperature_ = model.temperature
+
+    def _take_texts(self, texts: "dict[str, str]") -> None:
+        self.unknown_auroc_ = _state.mean_aurocs(texts)
 
     def _check_loaded(self, model: Model, path: str) -> None:
         if not model.has_classifier:
