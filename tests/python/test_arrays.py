@@ -1,5 +1,4 @@
 """ole.analyze, knn, tsne and verify on arrays: against NumPy, without copies, with every bad input named."""
-import importlib
 import io
 import subprocess
 import sys
@@ -291,25 +290,6 @@ class Plots(unittest.TestCase):
         with mock.patch.dict(sys.modules, {"matplotlib": None}), self.assertRaises(ole.Error) as raised:
             found.plot()
         self.assertIn("pip install matplotlib", str(raised.exception))
-
-
-class Examples(unittest.TestCase):
-    def test_docstrings(self):
-        """Every public function has an example, and it runs."""
-        import doctest
-
-        finder = doctest.DocTestFinder(recurse=True, exclude_empty=False)
-        for name in ole.__all__:
-            public = getattr(ole, name)
-            if not callable(public) or isinstance(public, type):
-                continue
-            with self.subTest(name=name):
-                self.assertIn(">>>", public.__doc__ or "")
-                tests = finder.find(public, name, globs={}, module=importlib.import_module(public.__module__))
-                runner = doctest.DocTestRunner()
-                for test in tests:
-                    runner.run(test)
-                self.assertEqual(runner.failures, 0)
 
 
 if __name__ == "__main__":

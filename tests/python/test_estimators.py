@@ -1,6 +1,5 @@
 """ole.OLEClassifier and ole.OLETransformer: scikit-learn's own checks, its tools, labels of all kinds, mistakes."""
 import copy
-import doctest
 import io
 import os
 import pickle
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-import types
 import unittest
 import warnings
 from contextlib import redirect_stderr
@@ -88,41 +86,6 @@ class Checks(unittest.TestCase):
     def test_transformer(self):
         self.check(ole.OLETransformer())
         self.check(ole.OLETransformer("transform"))
-
-
-class Examples(unittest.TestCase):
-    def test_docstrings(self):
-        """Every method of the public classes has an example, and it runs. (test_arrays.py has the functions.)"""
-        try:
-            import matplotlib
-            matplotlib.use("Agg")
-        except ImportError:
-            matplotlib = None
-        finder, kinds = doctest.DocTestFinder(recurse=False), [getattr(ole, name) for name in ole.__all__]
-        for kind in (kind for kind in kinds if isinstance(kind, type)):
-            methods = {name: getattr(kind, name) for base in kind.__mro__ if base.__module__.startswith("ole")
-                       for name, value in vars(base).items()
-                       if not name.startswith("_") and isinstance(value, (types.FunctionType, classmethod))}
-            for name, public in {"": kind, **methods}.items():
-                with self.subTest(of=f"{kind.__name__}.{name}"):
-                    self.assertTrue(not name or ">>>" in (public.__doc__ or ""), "no example")
-                    if name != "plot" or matplotlib is not None:
-                        self.run_examples(finder.find(public, name or kind.__name__, globs={}))
-        if matplotlib is not None:
-            from matplotlib import pyplot
-
-            pyplot.close("all")
-
-    def run_examples(self, tests):
-        runner, here = doctest.DocTestRunner(), os.getcwd()
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)  # some write model.safetensors
-            try:
-                for test in tests:
-                    runner.run(test)
-            finally:
-                os.chdir(here)
-        self.assertEqual(runner.failures, 0)
 
 
 class Page(unittest.TestCase):
