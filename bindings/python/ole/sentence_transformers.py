@@ -7,6 +7,7 @@
     loss = OLELoss(model, classes=150, weight=0.25)
     SentenceTransformerTrainer(model, train_dataset=data, loss=loss).train()    # columns: sentence, label
 
+The trainer needs the packages accelerate and datasets.
 sentence-transformers itself is not imported: any model that fills "sentence_embedding" will do.
 """
 from __future__ import annotations
