@@ -1,6 +1,5 @@
 """ole.OLEClassifier and ole.OLETransformer: scikit-learn's own checks, its tools, labels of all kinds, mistakes."""
 import copy
-import doctest
 import io
 import os
 import pickle
@@ -8,7 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
-import types
+import tracemalloc
 import unittest
 import warnings
 from contextlib import redirect_stderr
@@ -48,6 +47,16 @@ def data(rows=90, seed=0, dtype=np.float32):
     return x.astype(dtype), y
 
 
+def growth(call):
+    """Most MB of Python's and NumPy's memory that a call takes."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
 class Checks(unittest.TestCase):
     """What scikit-learn asks of every estimator."""
 
@@ -79,41 +88,6 @@ class Checks(unittest.TestCase):
         self.check(ole.OLETransformer("transform"))
 
 
-class Examples(unittest.TestCase):
-    def test_docstrings(self):
-        """Every method of the public classes has an example, and it runs. (test_arrays.py has the functions.)"""
-        try:
-            import matplotlib
-            matplotlib.use("Agg")
-        except ImportError:
-            matplotlib = None
-        finder, kinds = doctest.DocTestFinder(recurse=False), [getattr(ole, name) for name in ole.__all__]
-        for kind in (kind for kind in kinds if isinstance(kind, type)):
-            methods = {name: getattr(kind, name) for base in kind.__mro__ if base.__module__.startswith("ole")
-                       for name, value in vars(base).items()
-                       if not name.startswith("_") and isinstance(value, (types.FunctionType, classmethod))}
-            for name, public in {"": kind, **methods}.items():
-                with self.subTest(of=f"{kind.__name__}.{name}"):
-                    self.assertTrue(not name or ">>>" in (public.__doc__ or ""), "no example")
-                    if name != "plot" or matplotlib is not None:
-                        self.run_examples(finder.find(public, name or kind.__name__, globs={}))
-        if matplotlib is not None:
-            from matplotlib import pyplot
-
-            pyplot.close("all")
-
-    def run_examples(self, tests):
-        runner, here = doctest.DocTestRunner(), os.getcwd()
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)  # some write model.safetensors
-            try:
-                for test in tests:
-                    runner.run(test)
-            finally:
-                os.chdir(here)
-        self.assertEqual(runner.failures, 0)
-
-
 class Page(unittest.TestCase):
     def test_docs(self):
         """The blocks of docs/python.md on embeddings run in order, as printed."""
@@ -140,6 +114,13 @@ class Numbers(unittest.TestCase):
         theirs = LogisticRegression(C=1 / (decay * len(x)), tol=1e-10, max_iter=5000).fit(centred, y)
         np.testing.assert_allclose(ours.predict_proba(x), theirs.predict_proba(centred), atol=1e-4)
 
+    def test_default_tolerance(self):
+        """That of the C library and so of `ole fit`."""
+        from ole import _embed
+
+        for kind in (ole.OLEClassifier, ole.OLETransformer):
+            self.assertEqual(kind().tol, _embed.options_of(_embed._calls).tolerance)
+
     def test_parts_agree(self):
         x, y = data()
         fitted = ole.OLEClassifier(**QUICK).fit(x, NAMES[y])
@@ -154,6 +135,16 @@ class Numbers(unittest.TestCase):
         self.assertGreater(np.median(fitted.score_samples(x)), fitted.score_samples(far).max())
         z = fitted.transform(x)
         self.assertEqual((z.shape, z.dtype), ((90, 3), np.float32))
+
+    def test_transform_without_a_step(self):
+        x, y = data(300)
+        x = x - x.min() + 1  # classes that are easy to tell apart as they are
+        with self.assertWarnsRegex(UserWarning, "took no step"):
+            fitted = ole.OLETransformer("transform", random_state=0).fit(x, y)
+        self.assertEqual(fitted.n_iter_, 0)
+        scale = fitted.transform(x) / x
+        np.testing.assert_allclose(scale, scale[0, 0], rtol=1e-5)
+        self.assertGreater(ole.OLETransformer("transform", epochs=3).fit(x, y).n_iter_, 0)
 
     def test_angles_grow(self):
         x, y = data(300)
@@ -183,6 +174,21 @@ class Numbers(unittest.TestCase):
             np.save(Path(folder) / "x.npy", x)
             mapped = np.load(Path(folder) / "x.npy", mmap_mode="r")
             np.testing.assert_array_equal(ole.OLEClassifier(**QUICK).fit(mapped, y).decision_function(mapped), wanted)
+
+    def test_memory(self):
+        """float32 takes none; float16 and integers take a float32 copy in fit, and blocks in predictions."""
+        y = np.arange(50000) % 3
+        x = (8 * np.random.default_rng(0).random((50000, 300), np.float32) + 9 * np.eye(300, dtype=np.float32)[y])
+        options = {"weight": 0.0, "weight_decay": 1e-2, "epochs": 1}
+        for dtype, most in (("f4", 8), ("f2", 60), ("u1", 60), ("i4", 60)):  # MB beside 60 MB of float32
+            given = x.astype(dtype)
+            bare, known = ole.OLEClassifier(**options, unknown=False), ole.OLEClassifier(**options, unknown_score="cosine")
+            self.assertLess(growth(lambda: bare.fit(given, y)), most + 8, dtype)
+            known.fit(given[:900], y[:900])
+            for name in ("predict", "transform", "score_samples", "predict_open", "predict_proba"):
+                self.assertLess(growth(lambda: getattr(known, name)(given)), 40, (dtype, name))
+                wanted = getattr(known, name)(given[-99:].astype(np.float32))
+                np.testing.assert_array_equal(getattr(known, name)(given)[-99:], wanted)
 
     def test_class_weight(self):
         x, y = data()
@@ -255,6 +261,61 @@ class Tools(unittest.TestCase):
             self.assertEqual(model.class_names, tuple(str(name) for name in fitted.classes_))
             np.testing.assert_array_equal(model.features(x), fitted.transform(x))
 
+    def test_all_is_loaded(self):
+        """Types of labels, parameters, and what fit learned."""
+        x, y = data()
+        learned = ("weight_", "weight_decay_", "width_", "held_out_accuracy_", "n_iter_", "n_features_in_",
+                   "unknown_auroc_", "unknown_score_", "threshold_", "temperature_")
+        for labels in (y, y.astype(float), y.astype(str), y.astype(np.uint8), y > 0, NAMES[y],
+                       NAMES[y].astype(object)):
+            weights = {name: 1 + i for i, name in enumerate(np.unique(labels).tolist())}
+            named = "1" not in weights  # which scikit-learn takes for 1
+            options = {"class_weight": weights if named else "balanced",
+                       "unknown_label": -7 if labels.dtype.kind in "iuf" else "?", "unknown_score": "cosine",
+                       "epochs": 50, "tol": 1e-2}
+            fitted = ole.OLEClassifier(**QUICK, **options).fit(x, labels)
+            with self.subTest(type=labels.dtype), tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.safetensors"
+                fitted.save(path)
+                self.assertEqual(os.listdir(folder), ["model.safetensors"])
+                same = ole.OLEClassifier.load(path, n_jobs=1)
+                self.assertEqual(same.get_params(), {**fitted.get_params(), "n_jobs": 1})
+                self.assertEqual(same.classes_.dtype, fitted.classes_.dtype)
+                self.assertEqual([type(name) for name in same.classes_], [type(name) for name in fitted.classes_])
+                self.assertEqual(same.score(x, labels), fitted.score(x, labels))
+                np.testing.assert_array_equal(same.predict_open(x), fitted.predict_open(x))
+                for name in learned:
+                    self.assertEqual(getattr(same, name), getattr(fitted, name), name)
+        y = np.arange(180) % 6
+        x = np.random.default_rng(0).normal(size=(180, 8)) + 4 * np.eye(8)[y]
+        random = np.random.RandomState(0)
+        for kind, method in ((ole.OLEClassifier, "linear"), (ole.OLETransformer, "transform")):
+            fitted = kind(method, random_state=random).fit(x, y)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.safetensors"
+                fitted.save(path)
+                same = kind.load(path)
+            self.assertEqual((same.method, same.random_state), (method, None))
+            for name in learned[:6]:
+                np.testing.assert_equal(getattr(same, name), getattr(fitted, name), name)
+            np.testing.assert_array_equal(same.transform(x), fitted.transform(x))
+            if kind is ole.OLEClassifier:
+                self.assertEqual(same.unknown_auroc_.keys(), fitted.unknown_auroc_.keys())
+                for name, value in fitted.unknown_auroc_.items():
+                    self.assertAlmostEqual(same.unknown_auroc_[name], value)
+
+    def test_load_a_file_without_state(self):
+        """As `ole fit` writes it: the classes are named, and what the file lacks is NaN."""
+        x, y = data()
+        for labels, wanted in ((y, [0, 1, 2]), (NAMES[y], NAMES.tolist()), (y / 2 * 2, ["0.0", "1.0", "2.0"])):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.safetensors"
+                ole.OLEClassifier(**QUICK).fit(x, labels).model_.save(path)
+                loaded = ole.OLEClassifier.load(path)
+            self.assertEqual(loaded.classes_.tolist(), wanted)
+            self.assertTrue(np.isnan(loaded.weight_))
+            self.assertEqual((loaded.unknown_auroc_, len(loaded.predict_open(x))), ({}, 90))
+
     def test_hidden_layer(self):
         x, y = data(150)
         options = {"method": "mlp", "weight_decay": 1e-4, "width": 16, "epochs": 100, "unknown": False}
@@ -318,6 +379,20 @@ class Unknown(unittest.TestCase):
         two = y > 0
         self.assertIn(ole.OLEClassifier(**QUICK).fit(x, two).predict_open(x)[0], (False, True, -1))
 
+    def test_single_rows(self):
+        """One row per class: no row can be held out, so that there is no threshold."""
+        x = np.random.default_rng(0).normal(size=(30, 8))
+        with self.assertWarnsRegex(UserWarning, "every class has a single row"):
+            fitted = ole.OLEClassifier(**QUICK).fit(x, np.arange(30))
+        self.assertIsNone(fitted.threshold_)
+        for name in ("predict_open", "score_samples"):
+            with self.assertRaisesRegex(ole.InputError, "no threshold: every class has a single row, so nothing could"):
+                getattr(fitted, name)(x)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*single row")
+            ole.OLEClassifier(**QUICK, unknown=False).fit(x, np.arange(30))
+            ole.OLEClassifier(**QUICK).fit(x, np.arange(30) // 2)
+
     def test_mistakes(self):
         x, y = data()
         bad = x.copy()
@@ -337,6 +412,15 @@ class Unknown(unittest.TestCase):
             (lambda: ole.OLEClassifier(weight_decay=np.ones(2)).fit(x, y), "weight_decay is array([1., 1.])"),
             (lambda: ole.OLEClassifier(tol=2).fit(x, y), "tol is 2; use a number under 1"),
             (lambda: ole.OLEClassifier(epochs=1.5).fit(x, y), "epochs is 1.5; use a whole number or None"),
+            (lambda: ole.OLEClassifier(n_jobs="a").fit(x, y), "n_jobs is 'a'; use a number of threads"),
+            (lambda: ole.OLEClassifier(n_jobs=0).fit(x, y), "n_jobs is 0"),
+            (lambda: ole.OLEClassifier(n_jobs=1.5).fit(x, y), "n_jobs is 1.5"),
+            (lambda: ole.OLEClassifier().fit(x, [None] * 90), "y: row 0 is None; use strings or integers"),
+            (lambda: ole.OLEClassifier().fit(x, np.array(["a"] * 89 + [None], object)), "y: row 89 is None"),
+            (lambda: ole.OLEClassifier().fit(x, ["a"] * 89 + [float("nan")]), "y: row 89 is nan"),
+            (lambda: ole.OLEClassifier().fit(x, ["a"] * 89 + [7]), "y mixes strings and numbers: row 89 is 7"),
+            (lambda: ole.OLEClassifier().fit(x, y.astype(object)), "y has numbers of type object; convert them"),
+            (lambda: ole.OLETransformer().fit(x, np.array(["a"] * 89 + [7], object)), "y mixes strings and numbers"),
             (lambda: fitted.predict(bad), "row 17 holds NaN or Inf"),
             (lambda: fitted.predict(x[:, :5]), "5 features"),
             (lambda: fitted.score_samples(x[:0]), "0 sample"),

@@ -135,16 +135,5 @@ class Sentences(unittest.TestCase):
             OLELoss(Model())([{"x": torch.ones(2, 12)}] * 2, torch.tensor([0, 1]))
 
 
-class Examples(unittest.TestCase):
-    def test_docstrings(self):
-        import doctest
-
-        import ole._torch_sampler
-        import ole.sentence_transformers
-
-        for module in (ole._torch_sampler, ole.sentence_transformers):
-            self.assertEqual(doctest.testmod(module).failed, 0)
-
-
 if __name__ == "__main__":
     main()

@@ -256,6 +256,17 @@ def test_data(train: Data, test: "Optional[ArrayLike]", test_labels: "Optional[A
     return data
 
 
+def check_seen(test: Data, train: Data) -> None:
+    """Raises if a test label is of a class that the training labels lack."""
+    import numpy
+
+    odd = (test.codes >= 0) & ~numpy.isin(test.codes, train.codes)
+    if odd.any():
+        row = int(odd.argmax())
+        label = test.labels.name(int(test.labels.codes[row]))
+        raise native.InputError(f"test labels: row {row} is {label!r}, a class that the labels do not have")
+
+
 def errors_of(errors: structs.FeatureErrors, tested: bool) -> FeatureErrors:
     return FeatureErrors(
         errors.knn1,
@@ -355,11 +366,12 @@ def analyze(
 ) -> Analysis:
     """Measures how well ``features`` [N, D] separate their classes, as ``ole analyze`` does.
 
-    ``labels`` [N] are strings or integers; rows with an integer below 0 are ignored.  Errors are those of ``test``
-    if it is given, otherwise each row is left out in turn.  At most ``sample`` rows are classified, compared and
-    mapped (0: all).  ``classifier``, weights [classes, D] by sorted label or a tuple of weights and bias, adds what
-    compares it with the features (``collapse``).  ``energy`` is the share of a class's energy in its subspace.  ``threads`` (default: all
-    processors) does not change the result.
+    ``labels`` [N] are strings or integers of at least two classes; rows with an integer below 0 are ignored.  Errors
+    are those of ``test``, whose classes must be among them, if it is given, otherwise each row is left out in turn.
+    At most ``sample`` rows are classified, compared and mapped (0: all).  ``classifier``, weights [classes, D] by
+    sorted label or a tuple of weights and bias, adds what compares it with the features (``collapse``).  ``energy``
+    is the share of a class's energy in its subspace.  ``threads`` (default: all processors) does not change the
+    result.
 
     float32 and float64 arrays in C order are read in place, memory-mapped ones included.
 
@@ -370,7 +382,12 @@ def analyze(
     (('cat', 'dog', 'owl'), True, True)
     """
     data = Data(features, labels)
+    present = data.labels.present()
+    if len(present) == 1:
+        raise native.InputError(f"labels: all rows have the label {present[0]!r}; at least two classes are needed")
     tested = test_data(data, test, test_labels)
+    if tested is not None:
+        check_seen(tested, data)
     progress = Progress(verbose)
     report = structs.ProgressCallback(lambda _, what, share: progress.report(what.decode(), share) and None)
     stop = structs.StopCallback(lambda _: progress.caught is not None)
@@ -381,7 +398,7 @@ def analyze(
         energy=float(energy),
         sample=int(sample),
         map=bool(map),
-        errors=bool(errors) and len(data.labels.present()) > 1,
+        errors=bool(errors),
         seed=int(seed),
         threads=processors(threads),
         progress=report,
@@ -390,7 +407,7 @@ def analyze(
     if tested is not None:
         options.test.contents = tested.struct
     if classifier is not None:
-        linear = _linear(classifier, len(data.labels.present()), data.features.shape[1])
+        linear = _linear(classifier, len(present), data.features.shape[1])
         options.classifier = addressof(linear[0])
     found = structs.Analysis()
     try:

@@ -88,6 +88,8 @@ def labels_of(labels: "ArrayLike", rows: int, name: str = "labels", of: str = "f
     y = numpy.asarray(labels)
     if y.shape != (rows,):
         raise native.InputError(f"{name} have shape {y.shape}; {rows} rows of {of} need ({rows},)")
+    if y.dtype.kind in "US" and isinstance(labels, (list, tuple)):  # NumPy makes strings of numbers among them
+        y = numpy.array(labels, object)
     if y.dtype.kind == "O":
         y = _one_kind(y, name)
     if y.dtype.kind in "US":

@@ -51,6 +51,8 @@ class Fitted:
     held_out_accuracy: float
     """% of rows that the model scored without having seen them; NaN for none."""
     iterations: int
+    rows_held_out: bool
+    """Whether any class has more than one row, so that the fit could hold rows out."""
     group_auroc: dict[str, float]
     """Of each score, with groups of classes in the part of the unknown; empty where none was chosen."""
 
@@ -141,6 +143,7 @@ def fit(
             summary.width,
             summary.held_out_accuracy,
             summary.iterations,
+            summary.single < summary.classes,
             {_calls("ole_score_name", at + 1).decode(): mean for at, mean in enumerate(choice.mean) if choice.groups},
         )
     finally:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
 
 from . import _library as native
 from . import _train_library as structs
-from ._analyze import Data, test_data
+from ._analyze import Data, check_seen, test_data
 from ._arrays import Name, copy_of, matrix, processors, type_of
 from ._embed import options_of
 from ._model import Model, load
@@ -198,9 +198,9 @@ def novelty(
 
     A map and a classifier are fitted to ``features`` [N, D] and ``labels`` [N] (strings or integers; rows with an
     integer below 0 are ignored) by ``method`` with ``weight`` (λ), ``weight_decay`` and ``width``, as in
-    ``OLEClassifier``; "none" takes the features as they are.  The scores are measured on ``test`` rows, or on a fifth
-    of the known rows, against ``novel`` rows if there are any.  To choose, five groups of known classes play the novel
-    ones in turn.  Thresholds keep the share ``keep`` of held-out known rows.
+    ``OLEClassifier`` ("linear", "mlp"); "none" takes the features as they are.  The scores are measured on ``test``
+    rows, or on a fifth of the known rows, against ``novel`` rows if there are any.  To choose, five groups of known
+    classes play the novel ones in turn.  Thresholds keep the share ``keep`` of held-out known rows.
 
     >>> import numpy, ole
     >>> random = numpy.random.default_rng(0)
@@ -210,16 +210,14 @@ def novelty(
     >>> found.chosen.name in found.scores, found.chosen.roc.auroc > 0.9
     (True, True)
     """
-    import numpy
-
+    if method not in ("linear", "mlp", "none"):
+        why = ", which has no classifier" if method == "transform" else ""
+        raise native.InputError(f"method is {method!r}{why}; use 'linear', 'mlp' or 'none'")
     known = Data(features, labels)
     present = known.labels.present()
-    table = numpy.unique(known.codes[known.codes >= 0])
     tested = test_data(known, test, test_labels)
     if tested is not None:
-        odd = (tested.codes >= 0) & ~numpy.isin(tested.codes, table)
-        if odd.any():
-            raise native.InputError(f"test labels: row {int(odd.argmax())} is of a class that the labels do not have")
+        check_seen(tested, known)
     others: Any = None
     if novel is not None:
         rows = matrix(novel, "novel features")

@@ -73,7 +73,14 @@ def _load(path: str) -> Any:
 
 
 def read_state(path: str) -> dict[str, Any]:
-    """The tensors of a checkpoint: itself, or what it holds as "state_dict" or "model"."""
+    """The tensors of a checkpoint: itself, or what it holds as "state_dict" or "model".
+
+    >>> import torch
+    >>> from ole.convert import read_state
+    >>> torch.save({"state_dict": {"weight": torch.eye(2)}}, "model.pth")
+    >>> read_state("model.pth")["weight"].shape
+    torch.Size([2, 2])
+    """
     import torch
 
     try:
@@ -95,7 +102,15 @@ def read_state(path: str) -> dict[str, Any]:
 
 
 def write_safetensors(path: str, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
-    """Floating tensors as float32, whole numbers as int64; the file appears complete or not at all."""
+    """Floating tensors as float32, whole numbers as int64; the file appears complete or not at all.
+
+    >>> import torch
+    >>> from ole.convert import write_safetensors
+    >>> write_safetensors("model.safetensors", {"weight": torch.eye(2)}, {})
+    >>> from pathlib import Path
+    >>> Path("model.safetensors").read_bytes()[8:34]
+    b'{"weight":{"dtype":"F32","'
+    """
     import torch
 
     header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
@@ -121,7 +136,12 @@ def write_safetensors(path: str, tensors: dict[str, Any], metadata: dict[str, st
 
 
 def describe(net: str, size: str, classes: str, normalize: str) -> dict[str, str]:
-    """The metadata of an Olé model."""
+    """The metadata of an Olé model.
+
+    >>> from ole.convert import describe
+    >>> describe("resnet20", "3x32x32", "cat,dog", "half")["mean"]
+    '0.5,0.5,0.5'
+    """
     if normalize not in NORMALIZE:
         raise ConvertError(f"--normalize '{normalize}': expected {', '.join(NORMALIZE)}")
     names = [f"{i}" for i in range(int(classes))] if classes.isdigit() else classes.split(",")
@@ -133,7 +153,15 @@ def describe(net: str, size: str, classes: str, normalize: str) -> dict[str, str
 
 
 def main(arguments: Optional[list[str]] = None) -> int:
-    """The command; returns its exit status."""
+    """The command; returns its exit status.
+
+    >>> import torch
+    >>> from ole.convert import main
+    >>> torch.save({"weight": torch.eye(2), "bias": torch.zeros(2)}, "model.pth")
+    >>> main(["model.pth", "model.safetensors"])
+    model.safetensors: 2 tensors
+    0
+    """
     parser = argparse.ArgumentParser(prog="python3 -m ole.convert", description="PyTorch checkpoint to safetensors.")
     parser.add_argument("checkpoint", help="a .pth, .pt, .th or .bin file")
     parser.add_argument("out", help="the .safetensors file to write")

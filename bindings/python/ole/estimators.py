@@ -10,12 +10,15 @@ scikit-learn is imported with this module, which ``import ole`` does not import.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Optional, Union
+import warnings
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 import numpy
 
 from . import _embed
 from . import _library as native
+from . import _state
 from ._arrays import matrix
 from ._model import Model, load
 from ._score import check_not_negative
@@ -37,10 +40,15 @@ if TYPE_CHECKING:
 
 __all__ = ["OLEClassifier", "OLETransformer"]
 
+_ALL_SINGLE = "every class has a single row, so nothing could be held out"
+
 
 def _checked(estimator: Any, X: Any, y: Any = None, *, fitting: bool) -> Any:
-    """scikit-learn's checks of X, and of y where it fits. NaN is left to the library, which names the row."""
-    options: dict[str, Any] = {"dtype": [numpy.float64, numpy.float32], "reset": fitting}
+    """scikit-learn's checks of X, and of y where it fits. NaN is left to the library, which names the row.
+
+    The library fits float32 and float64, so other types become float32, the type of the predictions.  Those convert a
+    block of rows at a time: X keeps its type."""
+    options: dict[str, Any] = {"dtype": [numpy.float32, numpy.float64] if fitting else "numeric", "reset": fitting}
     given = {"X": X, "y": y} if fitting else {"X": X}
     if hasattr(BaseEstimator, "_validate_data"):  # until scikit-learn 1.6
         return estimator._validate_data(**given, **options, force_all_finite=False)
@@ -49,10 +57,51 @@ def _checked(estimator: Any, X: Any, y: Any = None, *, fitting: bool) -> Any:
     return validate_data(estimator, **given, **options, ensure_all_finite=False)
 
 
+def _in_blocks(x: "Array", run: "Callable[[Array], Array]") -> "Array":
+    """``run(x)``. ``Model`` divides bytes by 255, as pixels, which rows of numbers are not: they become float32 here."""
+    if x.dtype != numpy.uint8:
+        return run(x)
+    rows = max(1, (4 << 20) // x.shape[1])
+    return numpy.concatenate([run(x[at : at + rows].astype(numpy.float32)) for at in range(0, len(x), rows)])
+
+
+def _threads(n_jobs: Any) -> int:
+    """The number of threads that ``n_jobs`` stands for."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise native.InputError(f"n_jobs is {n_jobs!r}; use a number of threads, -1 for all processors, or None")
+    return int(min(effective_n_jobs(n_jobs), 1024))
+
+
+def _check_labels(y: Any) -> None:
+    """Raises if labels are neither all strings nor all numbers; NumPy would make strings of a mixed list."""
+    if isinstance(y, (list, tuple)):
+        values: Any = y
+    elif getattr(y, "dtype", None) == object:
+        values = numpy.asarray(y).ravel()
+    else:
+        return
+    text = None
+    for row, value in enumerate(values):
+        if not isinstance(value, (str, bytes, Real, numpy.bool_)) or value != value:
+            if isinstance(value, (list, tuple, numpy.ndarray)):
+                return  # scikit-learn says what it thinks of that shape
+            raise native.InputError(f"y: row {row} is {value!r}; use strings or integers")
+        if text is None:
+            text = isinstance(value, (str, bytes))
+        if text != isinstance(value, (str, bytes)):
+            raise native.InputError(f"y mixes strings and numbers: row {row} is {value!r}; use one of them")
+    if values is not y and text is False:  # scikit-learn's metrics do not take them
+        raise native.InputError("Unknown label type: y has numbers of type object; convert them, as by y.astype(int)")
+
+
 class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Shared by both estimators: the parameters and the fit."""
 
     _methods: tuple[str, ...]
+    _learned = ("weight_", "weight_decay_", "width_", "held_out_accuracy_", "n_iter_", "_all_single")
+    """What fit learns that the model itself does not hold."""
+    _all_single = False
+    """Whether every class of the fit has one row."""
 
     def __init__(
         self,
@@ -62,7 +111,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         weight_decay: Optional[float] = None,
         width: Optional[int] = None,
         epochs: Optional[int] = None,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         class_weight: "Union[None, str, dict[Any, float]]" = None,
         random_state: Any = None,
         n_jobs: Optional[int] = None,
@@ -80,6 +129,8 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.verbose = verbose
 
     def _fit(self, X: Any, y: Any, unknown: bool, score: Optional[str] = None) -> _embed.Fitted:
+        _check_labels(y)
+        threads = _threads(self.n_jobs)
         x, y = _checked(self, X, y, fitting=True)
         if self.method not in self._methods:
             raise native.InputError(f"method is {self.method!r}; use one of {', '.join(map(repr, self._methods))}")
@@ -107,7 +158,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             unknown=unknown,
             score=score,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            threads=effective_n_jobs(self.n_jobs),
+            threads=threads,
             verbose=bool(self.verbose),
         )
         self.classes_ = classes
@@ -115,7 +166,9 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.weight_decay_ = fitted.weight_decay
         self.width_ = fitted.width
         self.held_out_accuracy_ = fitted.held_out_accuracy
-        self.n_iter_ = max(1, fitted.iterations)
+        self.n_iter_ = fitted.iterations
+        if self.method == "transform" and fitted.iterations == 0:
+            warnings.warn("the transform took no step, as none was an improvement: it only scales the rows", stacklevel=3)
         self._take(fitted.model)
         return fitted
 
@@ -136,8 +189,7 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         >>> ole.OLETransformer(random_state=0).fit(x, numpy.arange(60) % 3).transform(x).shape
         (60, 3)
         """
-        mapped: Array = self.model_.features(self._samples(X))
-        return mapped
+        return _in_blocks(self._samples(X), self.model_.features)
 
     def save(self, path: "Union[str, os.PathLike[str]]") -> None:
         """Writes the fitted model to a .safetensors file, which ``load``, ``ole.load`` and every command read.
@@ -150,33 +202,66 @@ class _Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ('cat', 'owl')
         """
         check_is_fitted(self)
+        learned = {name: getattr(self, name) for name in self._learned}
+        if hasattr(self, "feature_names_in_"):
+            learned["feature_names_in_"] = self.feature_names_in_.tolist()
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
         self.model_.save(path)
+        _state.write_text(path, _state.to_text(params, learned, self.classes_))
 
     @classmethod
     def load(cls, path: "Union[str, os.PathLike[str]]", *, n_jobs: Optional[int] = None) -> Any:
-        """The estimator of a saved model. Its classes are integers if all their names are, otherwise strings.
+        """The estimator that ``save`` wrote: its parameters but ``n_jobs`` and a ``random_state`` that is an object,
+        its classes with their type, and all that fit learned.
 
-        The parameters of the fit are not stored: those of the estimator are the defaults.
+        It also opens models of ``ole fit`` and models on a hub, which hold less: the parameters are the defaults,
+        what fit learned beside the model is NaN, and the classes are integers if all their names are, else strings.
 
         >>> import numpy, ole
         >>> x, y = numpy.eye(6), ["cat", "cat", "cat", "owl", "owl", "owl"]
         >>> classifier = ole.OLEClassifier(weight=0.0, weight_decay=1e-3).fit(x, y)
         >>> classifier.save("model.safetensors")
-        >>> ole.OLEClassifier.load("model.safetensors").classes_.tolist()
-        ['cat', 'owl']
+        >>> same = ole.OLEClassifier.load("model.safetensors")
+        >>> same.classes_.tolist(), same.weight_decay
+        (['cat', 'owl'], 0.001)
         """
-        estimator = cls(n_jobs=n_jobs)
-        model = load(path, threads=effective_n_jobs(n_jobs))
+        model = load(path, threads=_threads(n_jobs))
         if len(model.shape) != 1:
             raise native.InputError(f"{os.fspath(path)}: a model of images; open it with ole.load")
+        texts = _state.read_texts(path)
+        params, learned, classes = cls._state_of(texts, model)
+        names = cls().get_params(deep=False)
+        estimator = cls(**{**{name: value for name, value in params.items() if name in names}, "n_jobs": n_jobs})
         estimator._check_loaded(model, os.fspath(path))
-        names = numpy.array(model.class_names)
-        whole = all(name == str(int(name)) for name in names if name.lstrip("-").isdigit())
-        integers = whole and all(name.lstrip("-").isdigit() for name in names)
-        estimator.classes_ = names.astype(numpy.int64) if integers else names
+        estimator.classes_ = classes
         estimator.n_features_in_ = model.shape[0]
+        for name in cls._learned:
+            setattr(estimator, name, learned.get(name, False if name == "_all_single" else numpy.nan))
+        if "feature_names_in_" in learned:
+            estimator.feature_names_in_ = numpy.array(learned["feature_names_in_"], object)
         estimator._take(model)
+        estimator._take_texts(texts)
         return estimator
+
+    @staticmethod
+    def _state_of(texts: "dict[str, str]", model: Model) -> "tuple[dict[str, Any], dict[str, Any], Array]":
+        """Parameters, learned attributes and classes of a file; the first two are empty where it has none that fit."""
+        try:
+            params, learned, classes = _state.from_text(texts[_state.KEY])
+            if tuple(str(name) for name in classes) == model.class_names:
+                return params, learned, classes
+        except (KeyError, TypeError, ValueError, AttributeError):  # none, or that of another version
+            pass
+        names = numpy.array(model.class_names)
+        try:
+            numbers = [int(name) for name in model.class_names]
+        except ValueError:
+            return {}, {}, names
+        exact = all(str(number) == name for number, name in zip(numbers, model.class_names))
+        return {}, {}, numpy.array(numbers, numpy.int64) if exact else names
+
+    def _take_texts(self, texts: "dict[str, str]") -> None:
+        """Takes what else is in the metadata of a file."""
 
     def _check_loaded(self, model: Model, path: str) -> None:
         """Raises if the model is not one for this estimator."""
@@ -199,7 +284,7 @@ class OLETransformer(_Estimator):
     ``weight_decay`` and ``width`` are chosen by cross-validation on the training data unless given.  ``epochs`` is
     the maximum number of passes over the rows, ``tol`` the relative norm of the gradient at which "linear" stops.
 
-    ``fit`` reads float32 and float64 arrays in C order in place.  After it, ``classes_``, ``weight_``,
+    ``fit`` reads float32 and float64 arrays in C order in place; float16 and integers it copies as float32.  After it, ``classes_``, ``weight_``,
     ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and ``model_`` (an ``ole.Model``) are there.
 
     >>> import numpy, ole
@@ -235,7 +320,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
     5 classes or over 1,000: the largest probability); ``unknown_label`` is what that answers for rows under it, by
     default -1 for integers and "unknown" for strings.
 
-    ``fit`` reads float32 and float64 arrays in C order in place.  After it, ``classes_``, ``threshold_``,
+    ``fit`` reads float32 and float64 arrays in C order in place; float16 and integers it copies as float32.  After it, ``classes_``, ``threshold_``,
     ``unknown_score_`` (the name of the score), ``unknown_auroc_`` (what the choice was made by: the mean AUROC of
     each score with groups of similar classes left out; empty where nothing was chosen), ``temperature_``, ``weight_``, ``weight_decay_``, ``width_``, ``held_out_accuracy_`` (%), ``n_iter_`` and
     ``model_`` (an ``ole.Model``) are there.
@@ -258,7 +343,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         weight_decay: Optional[float] = None,
         width: Optional[int] = None,
         epochs: Optional[int] = None,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         class_weight: "Union[None, str, dict[Any, float]]" = None,
         unknown: bool = True,
         unknown_score: str = "auto",
@@ -292,6 +377,9 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         """
         fitted = self._fit(X, y, unknown=bool(self.unknown), score=self.unknown_score if self.unknown else None)
         self.unknown_auroc_ = fitted.group_auroc
+        self._all_single = not fitted.rows_held_out
+        if self.unknown and self._all_single:
+            warnings.warn(f"{_ALL_SINGLE}: there is no threshold for predict_open and score_samples", stacklevel=2)
         return self
 
     def _take(self, model: Model) -> None:
@@ -300,9 +388,15 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         self.unknown_score_ = model.threshold_score
         self.temperature_ = model.temperature
 
+    def _take_texts(self, texts: "dict[str, str]") -> None:
+        self.unknown_auroc_ = _state.mean_aurocs(texts)
+
     def _check_loaded(self, model: Model, path: str) -> None:
         if not model.has_classifier:
             raise native.InputError(f"{path}: the model has no classifier; open it with ole.OLETransformer.load")
+
+    def _logits(self, x: "Array") -> "Array":
+        return _in_blocks(x, self.model_.logits)
 
     def predict(self, X: "ArrayLike") -> "Array":
         """[N] the class of each row, never unknown.
@@ -316,7 +410,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         x = self._samples(X)
         best = numpy.empty(len(x), numpy.intp)
         for first in range(0, len(x), 65536):  # by the logits: Model.predict also computes the score for unknown
-            best[first : first + 65536] = self.model_.logits(x[first : first + 65536]).argmax(axis=1)
+            best[first : first + 65536] = self._logits(x[first : first + 65536]).argmax(axis=1)
         found: Array = self.classes_[best]
         return found
 
@@ -331,7 +425,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         """
         x = self._samples(X)
         self._need_threshold()
-        label = self.model_.predict(x).label
+        label = _in_blocks(x, lambda block: self.model_.predict(block).label)
         unknown = self.unknown_label
         if unknown is None:
             unknown = "unknown" if self.classes_.dtype.kind in "USO" else -1
@@ -358,11 +452,12 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         """
         x = self._samples(X)
         self._need_threshold()
-        return self.model_.predict(x).known_score.copy()
+        return _in_blocks(x, lambda block: self.model_.predict(block).known_score.copy())
 
     def _need_threshold(self) -> None:
         if self.threshold_ is None:
-            raise native.InputError("the model has no threshold; fit it with unknown=True")
+            why = f": {_ALL_SINGLE}" if self.unknown and self._all_single else "; fit it with unknown=True"
+            raise native.InputError(f"the model has no threshold{why}")
 
     def decision_function(self, X: "ArrayLike") -> "Array":
         """[N, classes] logits; for two classes [N], that of the second minus that of the first.
@@ -374,7 +469,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         [False, False, False, True, True, True]
         """
         x = self._samples(X)
-        logits = self.model_.logits(x)
+        logits = self._logits(x)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     def predict_proba(self, X: "ArrayLike") -> "Array":
@@ -387,7 +482,7 @@ class OLEClassifier(ClassifierMixin, _Estimator):
         (6, 2)
         """
         x = self._samples(X)
-        logits = self.model_.logits(x)
+        logits = self._logits(x)
         found = numpy.empty(logits.shape)
         for first in range(0, len(x), 4096):  # in blocks, so that no second array of this size is needed
             block = found[first : first + 4096]

@@ -7,6 +7,7 @@
     loss = OLELoss(model, classes=150, weight=0.25)
     SentenceTransformerTrainer(model, train_dataset=data, loss=loss).train()    # columns: sentence, label
 
+The trainer needs the packages accelerate and datasets.
 sentence-transformers itself is not imported: any model that fills "sentence_embedding" will do.
 """
 from __future__ import annotations
@@ -53,7 +54,16 @@ class OLELoss(torch.nn.Module):
             self.classifier = torch.nn.Linear(model.get_sentence_embedding_dimension(), int(classes))
 
     def forward(self, sentence_features: Iterable[Dict[str, Tensor]], labels: Tensor) -> Tensor:
-        """The loss of a batch of one sentence per row."""
+        """The loss of a batch of one sentence per row.
+
+        >>> import torch
+        >>> from ole.sentence_transformers import OLELoss
+        >>> class Model(torch.nn.Module):
+        ...     def forward(self, features):
+        ...         return {"sentence_embedding": features["x"]}
+        >>> float(OLELoss(Model())([{"x": torch.eye(3)}], torch.tensor([0, 1, 2])))
+        0.0
+        """
         columns = list(sentence_features)
         if len(columns) != 1:
             raise native.InputError(f"the loss takes one column of sentences and one of labels, not {len(columns)}")
@@ -66,12 +76,25 @@ class OLELoss(torch.nn.Module):
         return loss
 
     def get_config_dict(self) -> Dict[str, Any]:
-        """What sentence-transformers writes into the model card."""
+        """What sentence-transformers writes into the model card.
+
+        >>> import torch
+        >>> from ole.sentence_transformers import OLELoss
+        >>> OLELoss(torch.nn.Identity(), weight=0.5).get_config_dict()
+        {'classes': None, 'weight': 0.5}
+        """
         classes = None if self.classifier is None else self.classifier.out_features
         return {"classes": classes, "weight": float(self.ole.weight)}
 
     @property
     def citation(self) -> str:
+        """BibTeX of the paper, for the model card.
+
+        >>> import torch
+        >>> from ole.sentence_transformers import OLELoss
+        >>> print(OLELoss(torch.nn.Identity()).citation.splitlines()[-1])
+        }
+        """
         return (
             "@inproceedings{lezama2018ole,\n"
             "    title={OL\\'E: Orthogonal Low-rank Embedding, A Plug and Play Geometric Loss for Deep Learning},\n"

@@ -14,7 +14,7 @@ import os
 import struct
 import sys
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Optional
 
 FILE = "events.out.tfevents.0.ole"
 TAGS = {"train_error": "error/train", "validation_error": "error/validation", "test_error": "error/test",
@@ -81,7 +81,15 @@ def _epochs(path: Path) -> Iterator[dict[str, object]]:
 
 
 def convert(run: Path, folder: Path) -> int:
-    """Writes the event file of a run into the folder; the number of its epochs."""
+    """Writes the event file of a run into the folder; the number of its epochs.
+
+    >>> from pathlib import Path
+    >>> from ole.tensorboard import convert
+    >>> with open("metrics.jsonl", "w") as file:
+    ...     print('{"event": "epoch", "epoch": 1, "train_error": 40.0}', file=file)
+    >>> convert(Path("."), Path("logs"))
+    1
+    """
     metrics = run / "metrics.jsonl"
     epochs = list(_epochs(metrics))
     time = metrics.stat().st_mtime - sum(float(str(entry["seconds"])) for entry in epochs)
@@ -97,13 +105,24 @@ def convert(run: Path, folder: Path) -> int:
     return len(epochs)
 
 
-def main() -> int:
+def main(arguments: Optional[list[str]] = None) -> int:
+    """The command; returns its exit status.
+
+    >>> import os
+    >>> from ole.tensorboard import main
+    >>> os.makedirs("runs/first")
+    >>> with open("runs/first/metrics.jsonl", "w") as file:
+    ...     print('{"event": "epoch", "epoch": 1}', '{"event": "epoch", "epoch": 2}', sep=chr(10), file=file)
+    >>> main(["runs", "logs"])
+    logs/first: 2 epochs
+    0
+    """
     parser = argparse.ArgumentParser(prog="python3 -m ole.tensorboard",
                                      description="Writes the curves of training runs for TensorBoard.",
                                      epilog="Then: tensorboard --logdir LOGDIR")
     parser.add_argument("run", type=Path, metavar="RUN", help="a folder of 'ole train', 'ole tune' or 'ole sweep'")
     parser.add_argument("logdir", type=Path, metavar="LOGDIR", help="folder for the event files")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     runs = sorted(path.parent for path in given.run.glob("**/metrics.jsonl"))
     if not runs:
         print(f"ole.tensorboard: {given.run}: no metrics.jsonl in it; give a folder of 'ole train'", file=sys.stderr)

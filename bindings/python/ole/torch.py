@@ -148,7 +148,14 @@ class OLELoss(torch.nn.Module):
         ref_emb: None = None,
         ref_labels: None = None,
     ) -> Tensor:
-        """The loss of the batch or, with ``group``, of the batches of all ranks."""
+        """The loss of the batch or, with ``group``, of the batches of all ranks.
+
+        >>> import torch
+        >>> from ole.torch import OLELoss
+        >>> features = torch.tensor([[2.0, 1, 0], [3, 1, 0], [1, 0, 2], [1, 0, 3]])
+        >>> round(float(OLELoss(weight=0.25)(features, torch.tensor([0, 0, 1, 1]))), 4)
+        0.0217
+        """
         if indices_tuple is not None or ref_emb is not None or ref_labels is not None:
             raise native.InputError(
                 "OLE compares whole classes of a batch: indices_tuple, ref_emb and ref_labels are not supported"
@@ -176,6 +183,12 @@ class OLELoss(torch.nn.Module):
         )
 
     def extra_repr(self) -> str:
+        """The weight and the options that differ from their defaults, for ``print``.
+
+        >>> from ole.torch import OLELoss
+        >>> OLELoss(weight=0.25, reduction="sum")
+        OLELoss(weight=0.25, reduction=sum)
+        """
         shown = [f"weight={self.weight:g}"]
         usual = {"delta_floor": 1.0, "delta_abs": 1e-6, "delta_rel": None, "reduction": "mean", "threads": None,
                  "check": True, "group": None, "averaged": False, "rows_per_rank": None}
