@@ -514,7 +514,7 @@ static void print_toy(const demo *d) {
 static void print_end(const demo *d) {
     printf("\nDigits are easy: with all of them OLE changes the geometry but hardly the error.\n"
            "It lowers the error with few images, and with photos (the paper, STL-10: 28.7 %%\n"
-           "to 25.4 %%). To see that, a minute on a GPU, an hour or more on a CPU:\n\n"
+           "to 25.4 %%). To see that, a minute on a GPU, hours on a CPU:\n\n"
            "  ole data get stl10\n"
            "  ole reproduce stl10-cnn5 --seeds 1\n");
     printf("\n"

@@ -50,6 +50,7 @@ typedef struct subjects {
     ole_dataset *whole;  /* the known set with classes that are not the model's; or NULL */
     char *classes[2];    /* lists of names made here */
     trained_data run;
+    bool fitted_on; /* the known samples are those of the fit */
 } subjects;
 
 /* ---- The command line --------------------------------------------------------------------- */
@@ -349,6 +350,10 @@ static int open_subjects(arguments *a, subjects *s) {
     if (code != EXIT_DONE) return code;
     if (fits_model(ole_dataset_get_info(s->set[0]), info)) /* else it is refused for that */
         trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
+    s->fitted_on = ole_model_fitted_on(s->model, s->set[0], (ole_split)a->known_split);
+    if (s->fitted_on) tell_fitted_on("novelty", a->data[0]);
+    if (s->fitted_on && !a->no_store)
+        tell_command("novelty", "the threshold in %s stays as it is", a->model);
     tell_halves(a, s);
     if (!a->data[1]) return EXIT_DONE;
     fit_folder(&options, a->data[1], info);
@@ -400,7 +405,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     ole_error error;
     int code = novelty_draw(&r, &a->figures); /* first: it makes the folder of figures */
     if (a->scores && novelty_write_scores(&r, a->scores) != EXIT_DONE) code = EXIT_FAILED;
-    r.stored = code == EXIT_DONE && !a->no_store;
+    r.stored = code == EXIT_DONE && !a->no_store && !s->fitted_on;
     if (r.stored && ole_novelty_store(n, r.score, a->model, &error) != OLE_OK) {
         code = fail_command("novelty", "%s", error.message);
         r.stored = false;
@@ -410,11 +415,7 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
         fprintf(stderr,
                 "ole novelty: warning: the network has seen all classes, so the AUROCs behind the "
                 "choice of a score are too high; only the classifier was fitted again\n");
-    if (n->after.ece > n->before.ece)
-        fprintf(stderr,
-                "ole novelty: warning: the temperature %.4g makes the calibration worse (error "
-                "%.2f %%, without it %.2f %%); --temperature 1 keeps the scores as trained\n",
-                n->after.temperature, 100.0 * n->after.ece, 100.0 * n->before.ece);
+    novelty_tell_calibration(n);
     if (r.stored) novelty_tell_export("novelty", r.score, &n->choice);
     (a->json ? novelty_print_json : novelty_print_text)(&r);
     if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 20);

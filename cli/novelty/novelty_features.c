@@ -117,6 +117,7 @@ static int report(const novelty_features *f, const ole_novelty *n, const ole_mod
     if (f->scores && novelty_write_scores(&r, f->scores) != EXIT_DONE) code = EXIT_FAILED;
     if (f->save && code == EXIT_DONE) code = save(f, n, model, r.score);
     r.stored = f->save && code == EXIT_DONE;
+    novelty_tell_calibration(n);
     if (r.stored) novelty_tell_export("novelty", r.score, &n->choice);
     (f->json ? novelty_print_json : novelty_print_text)(&r);
     if (code == EXIT_DONE && !f->json) figure_output_tell(&f->figures, 20);

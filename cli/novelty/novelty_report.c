@@ -109,6 +109,14 @@ void novelty_tell_export(const char *command, ole_score score, const ole_novelty
                      ole_score_name(score));
 }
 
+void novelty_tell_calibration(const ole_novelty *n) {
+    if (!(n->after.ece > n->before.ece)) return;
+    tell_command("novelty",
+                 "warning: the temperature %.4g makes the calibration worse (error %.2f %%, "
+                 "without it %.2f %%); --temperature 1 keeps the scores as trained",
+                 n->after.temperature, 100.0 * n->after.ece, 100.0 * n->before.ece);
+}
+
 void novelty_print_text(const novelty_report *r) {
     const ole_novelty *n = r->result;
     printf("%-20s %" PRId64 " known%s, %" PRId64 " novel; the threshold from %" PRId64 "%s\n",

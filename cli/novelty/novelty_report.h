@@ -28,6 +28,9 @@ void novelty_print_choice(const ole_novelty_choice *choice, bool exported);
  * one would not. */
 void novelty_tell_export(const char *command, ole_score score, const ole_novelty_choice *choice);
 
+/* Warns that the temperature makes the calibration worse, if it does. */
+void novelty_tell_calibration(const ole_novelty *novelty);
+
 void novelty_json_choice(ole_json *w, const ole_novelty_choice *choice);
 
 /* "auto" is OLE_SCORE_NONE; false for an unknown name, which it reports. */

@@ -329,7 +329,11 @@ static const char *show_shape(char text[48], int channels, int height, int width
     return text;
 }
 
+/* Bytes are taken for pixels, 0 to 255 for 0 to 1, which the rows of a fit never are. */
 static ole_status check_shape(const ole_model *m, const ole_dataset_info *info, ole_error *error) {
+    if (info->bytes && m->card.fitted.count > 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: features are uint8; save them with .astype('float32')", info->name);
     if (info->channels == m->info.channels && info->height == m->info.height &&
         info->width == m->info.width)
         return OLE_OK;
@@ -563,7 +567,8 @@ ole_status ole_model_read_npy(const ole_model *m, const char *path, float **samp
     const ole_dataset_info found = {.name = quoted.text,
                                     .channels = source.channels,
                                     .height = source.height,
-                                    .width = source.width};
+                                    .width = source.width,
+                                    .bytes = !source.floating};
     if (status == OLE_OK) status = check_shape(m, &found, error);
     if (status == OLE_OK) {
         *count = source.count;

@@ -106,7 +106,7 @@ double ole_axis_place(const ole_axis *axis, double value) {
 const char *ole_axis_tick(const ole_axis *axis, int i, char out[OLE_NUMBER_ROOM]) {
     double value = axis->at[i];
     if (axis->log || fmax(fabs(axis->min), fabs(axis->max)) >= 1e7 || axis->step < 1e-5)
-        return ole_shown_number(out, value, 4);
+        return ole_shown_number(out, value, axis->log ? 6 : 4);
     int decimals = 0;
     for (double step = axis->step; decimals < 6 && fabs(step - round(step)) > 1e-6; step *= 10)
         decimals++;

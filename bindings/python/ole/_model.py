@@ -301,6 +301,8 @@ class Model(Shown):
             raise native.InputError(f"samples have shape {x.shape}; the model takes {takes}")
         if x.dtype.kind not in "fiub" or (x.dtype.kind in "iu" and len(wanted) == 3 and x.dtype != numpy.uint8):
             raise native.InputError(f"samples have type {x.dtype}; use floats" + ", or bytes for images" * (len(wanted) == 3))
+        if len(wanted) == 1 and x.dtype == numpy.uint8:
+            raise native.InputError("samples have type uint8; use floats, divided by 255 if the model was trained on pixels")
         if len(x) == 0:
             raise native.InputError("there are no samples")
         if len(wanted) == 3 and x.shape[1:] == good[1] and x.shape[1:] != wanted:

@@ -172,7 +172,8 @@ class PointMap {
         for (const { label, x, y } of this.middles) {
             if (!on[label] || !this.stands(label)) continue;
             const name = this.names[label].length > 24 ? this.names[label].slice(0, 23) + "…" : this.names[label];
-            const at = [left + x * scale, Math.max(18, top + y * scale)], half = pen.measureText(name).width / 2 + 3;
+            const half = pen.measureText(name).width / 2 + 3, right = this.canvas.clientWidth - half;
+            const at = [Math.max(half, Math.min(right, left + x * scale)), Math.max(18, top + y * scale)];
             if (taken.some((t) => Math.abs(t.x - at[0]) < t.half + half && Math.abs(t.y - at[1]) < 17)) continue;
             taken.push({ x: at[0], y: at[1], half });
             pen.strokeText(name, ...at);
