@@ -20,19 +20,23 @@
 
 /* ---- The run ------------------------------------------------------------------------------ */
 
-/*
- * Reads the config.yaml of the run folder that `model` is, or is a file of; none is no error.  One
- * that cannot be read is a mistake in a run folder; beside a file it may be another program's.
- */
-static bool read_run(trained_data *r, const char *command, const char *model) {
+/* The config.yaml of the run folder that `model` is, or is a file of; whether it is there, and
+ * whether `model` is the folder. */
+static bool find_config(char path[4096], const char *model, bool *folder) {
     struct stat about;
-    bool folder = stat(model, &about) == 0 && S_ISDIR(about.st_mode);
+    *folder = stat(model, &about) == 0 && S_ISDIR(about.st_mode);
     const char *slash = strrchr(model, '/');
-    int length = folder ? (int)strlen(model) : slash ? (int)(slash - model) : 0;
-    snprintf(r->path, sizeof r->path, "%.*s%sconfig.yaml", length, model,
-             length || slash == model ? "/" : "");
+    int length = *folder ? (int)strlen(model) : slash ? (int)(slash - model) : 0;
+    snprintf(path, 4096, "%.*s%sconfig.yaml", length, model, length || slash == model ? "/" : "");
+    return access(path, F_OK) == 0;
+}
+
+/* Reads the run's config.yaml; none is no error.  One that cannot be read is a mistake in a run
+ * folder; beside a file it may be another program's. */
+static bool read_run(trained_data *r, const char *command, const char *model) {
+    bool folder;
     ole_train_options_init(&r->options);
-    if (access(r->path, F_OK) != 0) return true;
+    if (!find_config(r->path, model, &folder)) return true;
     ole_error error;
     if (ole_recipe_read(&r->recipe, r->path, &r->options, &error) == OLE_OK) return true;
     r->recipe = NULL;
@@ -45,6 +49,19 @@ static bool read_run(trained_data *r, const char *command, const char *model) {
         "warning: the folder's config.yaml is ignored, as it was not written by 'ole train': %s",
         error.message);
     return true;
+}
+
+void trained_data_read_run(trained_data *r, const char *command, const char *model) {
+    *r = (trained_data){0};
+    bool folder;
+    ole_error error;
+    ole_train_options_init(&r->options);
+    if (!find_config(r->path, model, &folder)) return;
+    if (ole_recipe_read(&r->recipe, r->path, &r->options, &error) == OLE_OK) return;
+    r->recipe = NULL;
+    if (folder)
+        tell_command(command, "warning: whether the run aligned its images is unknown: %s",
+                     error.message);
 }
 
 /* ---- The same data? ----------------------------------------------------------------------- */
@@ -145,7 +162,7 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
     }
     if (flags->has_test_share) options->test_share = flags->test_share;
     options->skip_bad |= flags->skip_bad;
-    if (flags->align) options->align = flags->align;
+    if (flags->align) options->align = strcmp(flags->align, "none") == 0 ? "" : flags->align;
     return EXIT_DONE;
 }
 
