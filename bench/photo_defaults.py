@@ -3,11 +3,13 @@
 
     python3 bench/photo_defaults.py OUT [--ole build/ole] [--seeds 2] [--jobs 2] [--only cifar10,lfw]
                                         [--settings before,chosen] [--final] [--resize 0] [--table]
+                                        [--init-from WEIGHTS --net resnet20 --normalize imagenet]
 
 STL-10 and CIFAR-10 with 50 images per class, AT&T's 40 faces, 12 people of FaceScrub, and the 62 people of LFW with 20
 and more images, all from $OLE_DATA, are laid out as folders of images in OUT.  Without --final the errors are those on
 training images that were set aside, and settings may be chosen by them; --final uses the test images (LFW and the
 faces: a fifth), and is for reporting alone.  Each run is kept: the same command continues, --table only prints.
+CIFAR-100, 20 classes with 25 images, joins by --only, to fine-tune weights (--init-from) that know none of its classes.
 A run's two errors are that of its last epoch and that of the epoch with the lowest validation error.
 """
 import argparse
@@ -45,8 +47,22 @@ SETTINGS = {
     "flip-all": [*ADAMW, "--augment", "flip,jitter:0.2"],
     "flip-sgd": ["--opt", "sgd", "--lr", "0.1", *COSINE, "--augment", "flip,jitter:0.2", "--sampler", "balanced"],
     "smooth": [*ADAMW, *LIGHT, "--label-smoothing", "0.1"],
-    "defaults": [],
 }
+AS_DEFAULT = {  # what `ole train folder:` takes by itself, but for these flags
+    "defaults": [],
+    "scratch": [],  # without --init-from
+    "backbone-0.1": ["--lr-backbone", "0.1x"],
+    "probe": ["--lr-backbone", "0.1x", "--probe-epochs", "3"],
+    "lr-5e-4": ["--opt", "adamw", "--lr", "5e-4", "--weight-decay", "0.05"],
+    "lr-5e-3": ["--opt", "adamw", "--lr", "5e-3", "--weight-decay", "0.05"],
+    "head-1e-2": ["--opt", "adamw", "--lr", "1e-2", "--lr-backbone", "0.2x", "--weight-decay", "0.05"],
+    "long": ["--epochs", "100"],
+    "long-backbone-0.1": ["--epochs", "100", "--lr-backbone", "0.1x"],
+    "mixup": ["--augment", "flip,jitter:0.2,mixup:0.2"],
+    "softmax": ["--loss", "softmax"],
+    "softmax-mixup": ["--loss", "softmax", "--augment", "flip,jitter:0.2,mixup:0.2"],
+}
+SETTINGS.update(AS_DEFAULT)
 STEPS = {"": 200, "x3": 600}  # "light-x3": three times as many steps
 
 
@@ -60,6 +76,14 @@ def cifar10(data):
             rows = np.fromfile(data / "cifar10" / file, np.uint8).reshape(-1, 3073)
             for row in rows:
                 yield part, names[row[0]], row[1:].reshape(3, 32, 32).transpose(1, 2, 0)
+
+
+def cifar100(data):
+    names = (data / "cifar100/fine_label_names.txt").read_text().split()
+    for part, file in (("pool", "train.bin"), ("test", "test.bin")):
+        for row in np.fromfile(data / "cifar100" / file, np.uint8).reshape(-1, 3074):
+            if row[1] % 5 == 0:
+                yield part, names[row[1]], row[2:].reshape(3, 32, 32).transpose(1, 2, 0)
 
 
 def stl10(data):
@@ -103,7 +127,8 @@ def lfw(data):
 # name: (reader, images per class to train on, to choose settings by and to test on; where the set has no test part,
 # shares of each class)
 SETS = {"stl10": (stl10, 50, 100, 160), "cifar10": (cifar10, 50, 100, 200), "att": (att, 0.6, 0.2, 0.2),
-        "facescrub12": (facescrub12, 0.6, 0.2, 0.2), "lfw": (lfw, 0.6, 0.2, 0.2)}
+        "facescrub12": (facescrub12, 0.6, 0.2, 0.2), "lfw": (lfw, 0.6, 0.2, 0.2), "cifar100": (cifar100, 25, 50, 100)}
+FIVE = "stl10,cifar10,att,facescrub12,lfw"
 
 
 def put(image, folder, number):
@@ -148,6 +173,7 @@ def lay(name, out, data):
 def run(options, name, setting, seed):
     kind = "final" if options.final else "choose"
     resize = options.resize
+    kind = kind + "-tuned" if options.init_from else kind
     folder = options.out / "runs" / f"{name}-{kind}-{resize}" / setting / str(seed)
     done = folder / "done.json"
     if done.exists():
@@ -158,8 +184,12 @@ def run(options, name, setting, seed):
     folder.parent.mkdir(parents=True, exist_ok=True)
     base, _, steps = setting.partition("-x")
     flags = [*SETTINGS[base]]
-    data = options.out / f"{name}-{kind}"
-    if base != "defaults":
+    data = options.out / f"{name}-{'final' if options.final else 'choose'}"
+    if options.init_from:
+        flags += ["--net", options.net, "--normalize", options.normalize, "--channels", "3"]
+        if base != "scratch":
+            flags += ["--init-from", options.init_from]
+    if base not in AS_DEFAULT:
         images = sum(len(files) for _, _, files in os.walk(data / "train"))
         flags += ["--epochs", str(max(20, round(200 * int(steps or 1) / max(1, -(-images // 64)))))]
         if base != "before":
@@ -200,9 +230,12 @@ def main():
     parser.add_argument("--ole", default="build/ole")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", default=",".join(SETS))
+    parser.add_argument("--only", default=FIVE)
     parser.add_argument("--settings", default="before,cosine,adamw,light,balanced")
     parser.add_argument("--resize", default=SMALL)
+    parser.add_argument("--init-from")
+    parser.add_argument("--net", default="resnet20")
+    parser.add_argument("--normalize", default="imagenet")
     parser.add_argument("--wrap", default="", help="a command that runs each training, such as nice")
     parser.add_argument("--eval-every", type=int, default=1)
     parser.add_argument("--final", action="store_true")

@@ -184,7 +184,7 @@ static bool add_file(void *context, const char *path) {
     ole_error error = {.message = "out of memory for the features"};
     bool good = array ? read_sample_rows("features", model, r->from->model_path, path, &rows,
                                          &count, &error) == OLE_OK
-                      : ole_model_read_file(model, path, r->sample, &error) == OLE_OK;
+                      : alignment_read(&r->from->marks, model, path, r->sample, &error) == OLE_OK;
     good = good && make_room(t, count) &&
            ole_model_run(model, array ? rows : r->sample, count, t->features + t->rows * t->dim,
                          NULL, &error) == OLE_OK;
@@ -203,7 +203,7 @@ static bool add_file(void *context, const char *path) {
 }
 
 static int take_files(table *t, model_and_data *s, const char *const *words, int count) {
-    int code = open_model("features", s->model_path, s->threads, &s->model);
+    int code = model_and_data_open_files(s, "features");
     if (code != EXIT_DONE) return code;
     const ole_model_info *info = ole_model_get_info(s->model);
     size_t size = (size_t)info->channels * (size_t)info->height * (size_t)info->width;
@@ -212,8 +212,10 @@ static int take_files(table *t, model_and_data *s, const char *const *words, int
     if (!r.sample) return fail_command("features", "out of memory for an image");
     catch_interrupts();
     bool enough = false, failed = false;
-    for (int i = 0; i < count && !enough && !failed; i++)
+    for (int i = 0; i < count && !enough && !failed; i++) {
+        s->marks.word = words[i];
         enough = each_file("features", words[i], false, add_file, &r, &failed);
+    }
     free(r.sample);
     progress_clear(&s->line);
     return r.failed || failed ? EXIT_FAILED : EXIT_DONE;

@@ -45,6 +45,7 @@ static bool parse(predicting *p, int argc, char **argv, int *code) {
          .help = "score, as printed, below which a sample is unknown; 0: never (default: the "
                  "model's threshold)",
          .min = 0, .max = 1},
+        ALIGN_OPTION(&p->from.flags.align),
         THREADS_OPTION(&p->from.threads),
         JSON_OPTION(&p->json),
         {0},
@@ -181,6 +182,20 @@ static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     return good;
 }
 
+/* An image, aligned where its landmarks are known; the message of a failure is in `error`. */
+static bool predict_image(predicting *a, const char *path, ole_prediction *p, ole_error *error) {
+    ole_model *model = a->from.model;
+    if (!a->from.marks.aligner) return ole_model_predict_file(model, path, p, error) == OLE_OK;
+    const ole_model_info *info = ole_model_get_info(model);
+    float *sample = malloc((size_t)info->channels * (size_t)info->height * (size_t)info->width *
+                           sizeof *sample);
+    *error = (ole_error){.message = "out of memory for an image"};
+    bool good = sample && alignment_read(&a->from.marks, model, path, sample, error) == OLE_OK &&
+                ole_model_predict(model, sample, 1, p, error) == OLE_OK;
+    free(sample);
+    return good;
+}
+
 /* One that cannot be read does not stop the others; true after Ctrl-C. */
 static bool predict_file(void *context, const char *path) {
     predicting *a = context;
@@ -192,8 +207,7 @@ static bool predict_file(void *context, const char *path) {
     bool array = takes_arrays(a) || ole_input_is_array(path);
     ole_prediction p;
     ole_error error;
-    bool good = array ? predict_rows(a, path, &error)
-                      : ole_model_predict_file(a->from.model, path, &p, &error) == OLE_OK;
+    bool good = array ? predict_rows(a, path, &error) : predict_image(a, path, &p, &error);
     if (!good) {
         progress_clear(&a->from.line);
         fail_command("predict", "%s", error.message);
@@ -246,8 +260,10 @@ static int predict(predicting *a) {
     catch_interrupts();
     signal(SIGPIPE, SIG_DFL); /* what nobody reads any more need not be predicted */
     bool enough = false;
-    for (int i = 0; i < a->count && !enough; i++)
+    for (int i = 0; i < a->count && !enough; i++) {
+        a->from.marks.word = a->words[i];
         enough = each_file("predict", a->words[i], takes_arrays(a), predict_file, a, &a->failed);
+    }
     if (a->count == 0) a->failed = !predict_samples(a);
     progress_clear(&a->from.line);
     if (a->json) ole_json_close(&a->w);
@@ -266,7 +282,7 @@ int run_predict(int argc, char **argv) {
         if (a.count == 0)
             code = model_and_data_open(&a.from, "predict");
         else
-            code = open_model("predict", a.from.model_path, a.from.threads, &a.from.model);
+            code = model_and_data_open_files(&a.from, "predict");
         if (code == EXIT_DONE) code = predict(&a);
         model_and_data_close(&a.from);
     }

@@ -36,6 +36,7 @@ SHARED = {
     "data/images/image_name.h",
     "formats/input.h",
     "formats/json.h",
+    "model/image_file.h",
     "model/run_folder.h",
     "model/threshold_words.h",
     "net/write_graph.h",

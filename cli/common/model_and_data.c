@@ -41,8 +41,7 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
                  "data: 20%)"},
         {"skip-bad", OLE_SWITCH, .to = &s->flags.skip_bad,
          .help = "skip unreadable images of a folder"},
-        {"align", OLE_TEXT, &s->flags.align, "FILE.csv",
-         .help = "landmarks of the images of a folder (default for the run's data: as in the run)"},
+        ALIGN_OPTION(&s->flags.align),
         THREADS_OPTION(&s->threads),
     };
     memcpy(options, rows, sizeof rows);
@@ -119,6 +118,21 @@ int model_and_data_open(model_and_data *s, const char *command) {
     return EXIT_DONE;
 }
 
+int model_and_data_open_files(model_and_data *s, const char *command) {
+    int code = open_model(command, s->model_path, s->threads, &s->model);
+    if (code != EXIT_DONE) return code;
+    const ole_model_info *info = ole_model_get_info(s->model);
+    if (info->height == 1 && info->width == 1) {
+        if (!s->flags.align) return EXIT_DONE;
+        fail_command(command, "--align is for images, but %s takes vectors; omit it",
+                     s->model_path);
+        return EXIT_USAGE;
+    }
+    code = alignment_open(&s->marks, command, &s->run, s->model_path, s->flags.align);
+    s->marks.line = &s->line;
+    return code;
+}
+
 const char *sample_path(const model_and_data *s, ole_split split, int64_t i, char path[PATH_MAX]) {
     char folder[PATH_MAX];
     const char *name = ole_dataset_file_name(s->set, split, i);
@@ -133,5 +147,6 @@ const char *sample_path(const model_and_data *s, ole_split split, int64_t i, cha
 void model_and_data_close(model_and_data *s) {
     ole_dataset_close(s->set);
     ole_model_free(s->model);
+    alignment_close(&s->marks);
     trained_data_close(&s->run);
 }

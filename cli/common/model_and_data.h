@@ -3,6 +3,7 @@
 #ifndef OLE_CLI_COMMON_MODEL_AND_DATA_H
 #define OLE_CLI_COMMON_MODEL_AND_DATA_H
 
+#include "common/alignment.h"
 #include "common/args.h"
 #include "common/progress.h"
 #include "common/trained_data.h"
@@ -21,6 +22,7 @@ typedef struct model_and_data {
     ole_model *model; /* opened */
     ole_dataset *set;
     trained_data run;
+    alignment marks; /* of image files, in place of `set` */
 } model_and_data;
 
 /* Defaults; the positionals MODEL and DATA, and the options, for the command's tables. */
@@ -34,6 +36,9 @@ void model_and_data_init(model_and_data *s, arg_positional positionals[2],
  */
 int model_and_data_open(model_and_data *s, const char *command);
 void model_and_data_close(model_and_data *s);
+
+/* The same for files: opens the model and, if it takes images, what they are aligned by. */
+int model_and_data_open_files(model_and_data *s, const char *command);
 
 /* The file of a sample of the set, by a path that can be opened from here; NULL: it is none. */
 const char *sample_path(const model_and_data *s, ole_split split, int64_t i, char path[PATH_MAX]);

@@ -20,25 +20,31 @@
 
 /* ---- The run ------------------------------------------------------------------------------ */
 
-/* The config.yaml of the run folder that `model` is, or is a file of; true: it is there. */
-static bool find_config(const char *model, bool *folder, char path[4096]) {
+/*
+ * Reads the config.yaml of the run folder that `model` is, or is a file of; none is no error, and
+ * r->recipe is NULL.  *folder: `model` is the folder.
+ */
+static ole_status read_config(trained_data *r, const char *model, bool *folder, ole_error *error) {
     struct stat about;
     *folder = stat(model, &about) == 0 && S_ISDIR(about.st_mode);
     const char *slash = strrchr(model, '/');
     int length = *folder ? (int)strlen(model) : slash ? (int)(slash - model) : 0;
-    snprintf(path, 4096, "%.*s%sconfig.yaml", length, model, length || slash == model ? "/" : "");
-    return access(path, F_OK) == 0;
+    snprintf(r->path, sizeof r->path, "%.*s%sconfig.yaml", length, model,
+             length || slash == model ? "/" : "");
+    ole_train_options_init(&r->options);
+    r->recipe = NULL;
+    if (access(r->path, F_OK) != 0) return OLE_OK;
+    ole_status status = ole_recipe_read(&r->recipe, r->path, &r->options, error);
+    if (status != OLE_OK) r->recipe = NULL;
+    return status;
 }
 
-/* Reads it; none is no error.  One that cannot be read is a mistake in a run folder; beside a file
- * it may be another program's. */
+/* A config.yaml that cannot be read is a mistake in a run folder; beside a file it may be another
+ * program's. */
 static bool read_run(trained_data *r, const char *command, const char *model) {
-    bool folder, there = find_config(model, &folder, r->path);
-    ole_train_options_init(&r->options);
-    if (!there) return true;
+    bool folder;
     ole_error error;
-    if (ole_recipe_read(&r->recipe, r->path, &r->options, &error) == OLE_OK) return true;
-    r->recipe = NULL;
+    if (read_config(r, model, &folder, &error) == OLE_OK) return true;
     if (folder) {
         fail_command(command, "%s", error.message);
         return false;
@@ -48,6 +54,15 @@ static bool read_run(trained_data *r, const char *command, const char *model) {
         "warning: the folder's config.yaml is ignored, as it was not written by 'ole train': %s",
         error.message);
     return true;
+}
+
+void trained_data_read_run(trained_data *r, const char *command, const char *model) {
+    bool folder;
+    ole_error error;
+    *r = (trained_data){0};
+    if (read_config(r, model, &folder, &error) != OLE_OK && folder)
+        tell_command(command, "warning: whether the run aligned its images is unknown: %s",
+                     error.message);
 }
 
 /* ---- The same data? ----------------------------------------------------------------------- */
@@ -150,7 +165,7 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
     }
     if (flags->has_test_share) options->test_share = flags->test_share;
     options->skip_bad |= flags->skip_bad;
-    if (flags->align) options->align = flags->align;
+    if (flags->align) options->align = strcmp(flags->align, "none") == 0 ? "" : flags->align;
     return EXIT_DONE;
 }
 
@@ -159,9 +174,7 @@ bool run_label_column(const char *model, char *name, size_t size) {
     char path[4096], file[PATH_MAX] = "";
     const char *at = NULL, *column = NULL;
     bool folder;
-    if (!find_config(model, &folder, r.path)) return false;
-    ole_train_options_init(&r.options);
-    if (ole_recipe_read(&r.recipe, r.path, &r.options, NULL) != OLE_OK) return false;
+    if (read_config(&r, model, &folder, NULL) != OLE_OK || !r.recipe) return false;
     if (r.options.data && strncmp(r.options.data, "npy:", 4) == 0) at = r.options.data + 4;
     if (at && next_path(&at, true, path) && next_path(&at, true, path))
         column = ole_input_file(path, file);

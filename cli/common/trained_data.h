@@ -46,6 +46,10 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
                       const data_flags *flags, ole_dataset_options *options);
 void trained_data_close(trained_data *r);
 
+/* Reads the options of the run beside the model alone, for image files; without one that can be
+ * read, recipe is NULL. */
+void trained_data_read_run(trained_data *r, const char *command, const char *model);
+
 /* Prints what was taken from the run, unless all of it is the default. */
 void trained_data_tell(const trained_data *r, const char *command, const data_flags *flags);
 

@@ -14,6 +14,7 @@
 #ifndef OLE_SRC_DEVICE_BACKEND_H
 #define OLE_SRC_DEVICE_BACKEND_H
 
+#include "data/loader/mixup.h"
 #include "device/op.h"
 #include "ole/base.h"
 #include "ole/ranks.h"
@@ -195,11 +196,13 @@ typedef struct ole_backend {
                        const float *plain, bool accumulate, void *to);
 
     /* Softmax cross-entropy of logits [n, classes]: the mean loss and the number of correct rows.
-     * The target is 1 - smoothing for the label, plus smoothing / classes for every class.
+     * The target is 1 - smoothing for the label, plus smoothing / classes for every class; with
+     * `mix` (or NULL) the label and that of mix have their shares of 1 - smoothing.
      * dlogits (unless NULL) = scale * gradient of the mean.  scores (unless NULL) = the softmax. */
     void (*softmax_loss)(ole_device_context *context, int64_t n, int64_t classes,
-                         const void *logits, const int32_t *labels, double smoothing, double scale,
-                         void *dlogits, float *scores, double *loss, int64_t *correct);
+                         const void *logits, const int32_t *labels, const ole_mix *mix,
+                         double smoothing, double scale, void *dlogits, float *scores, double *loss,
+                         int64_t *correct);
 
     /* Before updates: scales the gradients so that their norm, all together, is at most `largest`,
      * as torch.nn.utils.clip_grad_norm_ does. */

@@ -33,8 +33,9 @@ typedef struct ole_feed_spec {
     int crop;
     bool flip;
     ole_photo photo;
-    int channels;                  /* normalised apart: table and floats are of so many */
-    const float *table;            /* [channels, 256] bytes, normalised */
+    bool mixes;         /* with the partners and shares of an epoch: data/loader/mixup.h */
+    int channels;       /* normalised apart: table and floats are of so many */
+    const float *table; /* [channels, 256] bytes, normalised */
     const float *mean, *deviation; /* [channels] of floats */
     int64_t batch;                 /* samples of a batch */
     int64_t batches;               /* of an epoch at most */
@@ -46,7 +47,11 @@ typedef struct ole_feed_epoch {
     uint64_t step;        /* steps done before it, in all */
     const int64_t *order; /* [batches * batch] samples; beyond `samples` of them: none (-1) */
     const double *rates;  /* [batches] learning rates */
-    bool idle;            /* updates are skipped: a rehearsal */
+    /* Of a feed that mixes: */
+    const int64_t *others; /* [batches * batch] samples that those of `order` are blended with; -1:
+                              none */
+    const float *shares;   /* [batches] */
+    bool idle;             /* updates are skipped: a rehearsal */
 } ole_feed_epoch;
 
 #endif

@@ -58,12 +58,14 @@ typedef struct ole_recorder {
     void (*recording_free)(ole_device_context *context, ole_recording *recording);
     int64_t (*recording_nodes)(const ole_recording *recording); /* number of kernels and copies */
 
-    /* The parts of a recorded step, in this order. labels: [n] in the backend's memory. */
+    /* The parts of a recorded step, in this order.  labels: [n] in the backend's memory, and so is
+     * what `mix` points to, which assemble() writes; NULL: the feed does not mix. */
     void (*tick)(ole_device_context *context, const ole_feed *feed);
     void (*assemble)(ole_device_context *context, const ole_feed *feed, int64_t n,
-                     ole_layout layout, void *images, int32_t *labels);
+                     ole_layout layout, void *images, int32_t *labels, const ole_mix *mix);
     void (*softmax)(ole_device_context *context, ole_layout layout, const void *logits,
-                    const int32_t *labels, double smoothing, double scale, void *dlogits);
+                    const int32_t *labels, const ole_mix *mix, double smoothing, double scale,
+                    void *dlogits);
     /*
      * At most 16 a step; taken in by check(), which lets a bad loss stop the updates.  Linked ranks
      * (device/link.h) add up their losses there: each gives its share, softmax's by `scale`, the

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/in_use.h"
 #include "base/quote.h"
-#include "data/images/image.h"
 #include "data/source.h"
 #include "model/checkpoint.h"
 #include "model/confidence.h"
@@ -511,30 +510,6 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
     if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
     status = predict_batches(m, images, count, predictions, error);
     ole_in_use_release(&m->in_use);
-    return status;
-}
-
-ole_status ole_model_read_file(const ole_model *m, const char *path, float *sample,
-                               ole_error *error) {
-    if (!m || !path || !sample)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "ole_model_read_file: model, path or sample is NULL");
-    int channels = m->info.channels, height = m->info.height, width = m->info.width;
-    if ((channels != 1 && channels != 3) || height * width == 1)
-        return ole_fail(error, OLE_ERROR_ARGUMENT,
-                        "the model takes %dx%dx%d numbers, not images: use ole_model_predict()",
-                        channels, height, width);
-    ole_image image;
-    ole_status status = ole_image_read(path, channels, &image, error);
-    if (status != OLE_OK) return status;
-    size_t size = (size_t)ole_network_image_size(&m->network);
-    uint8_t *bytes = malloc(size);
-    status = bytes ? ole_image_fit(&image, height, width, channels, bytes) : OLE_ERROR_MEMORY;
-    if (status != OLE_OK) ole_fail(error, status, "out of memory for an image");
-    for (size_t i = 0; i < size && status == OLE_OK; i++)
-        sample[i] = (float)bytes[i] / 255.0f;
-    free(bytes);
-    ole_image_free(&image);
     return status;
 }
 

@@ -63,7 +63,8 @@ ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_er
                  {"rotate:", &augment->rotate, 180, false},
                  {"jitter:", &augment->jitter, 1, false},
                  {"erase:", &augment->erase, 1, false},
-                 {"cutout:", &augment->cutout, 1024, true}};
+                 {"cutout:", &augment->cutout, 1024, true},
+                 {"mixup:", &augment->mixup, 4, false}};
     const size_t count = sizeof items / sizeof *items;
     const char *at = strcmp(text, "none") == 0 ? "" : text;
     while (*at) {
@@ -78,7 +79,8 @@ ole_status ole_augment_parse(ole_augment_spec *augment, const char *text, ole_er
         if (!good || !take_comma(&at))
             return fail_text("augment", text,
                              "crop:PIXELS, resized-crop:SHARE, flip, rotate:DEGREES, jitter:X, "
-                             "erase:P, cutout:PIXELS, or some of them separated by commas",
+                             "erase:P, cutout:PIXELS, mixup:ALPHA, or some of them separated by "
+                             "commas",
                              error);
         *items[i].field = value;
         augment->any = true;

@@ -7,9 +7,9 @@
 
 #include "ole/train/data.h"
 
-/* "crop:4,flip": fields as in ole_loader_options */
+/* "crop:4,flip": fields as in ole_loader_options, and mixup's alpha */
 typedef struct ole_augment_spec {
-    double crop, flip, resized_crop, rotate, jitter, erase, cutout;
+    double crop, flip, resized_crop, rotate, jitter, erase, cutout, mixup;
     bool any;
 } ole_augment_spec;
 

@@ -344,13 +344,13 @@ void ole_plan_read(const ole_plan *plan, int node, float *plain) {
                             plan->graph->node[node].out, output_memory(plan, node), plain);
 }
 
-void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float *scores,
-                      double *loss, int64_t *correct) {
+void ole_plan_softmax(ole_plan *plan, const int32_t *labels, const ole_mix *mix, double scale,
+                      float *scores, double *loss, int64_t *correct) {
     int c = plan->graph->classifier;
     void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->softmax_loss(plan->context, plan->batch, plan->graph->classes,
-                                output_memory(plan, c), labels, plan->smoothing, scale, dlogits,
-                                scores, loss, correct);
+                                output_memory(plan, c), labels, mix, plan->smoothing, scale,
+                                dlogits, scores, loss, correct);
     plan->step[c].written = dlogits != NULL;
 }
 
@@ -393,11 +393,12 @@ void *ole_plan_input(const ole_plan *plan) {
     return plan->input;
 }
 
-void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale) {
+void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, const ole_mix *mix,
+                            double scale) {
     int c = plan->graph->classifier;
     void *dlogits = scale != 0.0 ? memory_of(plan, gradient_of(plan, c)) : NULL;
     plan->backend->recorder->softmax(plan->context, plan->step[c].op.y_layout,
-                                     output_memory(plan, c), labels, plan->smoothing, scale,
+                                     output_memory(plan, c), labels, mix, plan->smoothing, scale,
                                      dlogits);
     plan->step[c].written = dlogits != NULL;
 }

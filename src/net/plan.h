@@ -42,8 +42,8 @@ void ole_plan_read(const ole_plan *plan, int node, float *plain);
  * 0, the gradient of scale * loss becomes the start of the next backward.  scores [batch, classes]
  * may be NULL.
  */
-void ole_plan_softmax(ole_plan *plan, const int32_t *labels, double scale, float *scores,
-                      double *loss, int64_t *correct);
+void ole_plan_softmax(ole_plan *plan, const int32_t *labels, const ole_mix *mix, double scale,
+                      float *scores, double *loss, int64_t *correct);
 
 /*
  * Backward of one node, from what softmax and later nodes left since the last forward.  The caller
@@ -68,8 +68,10 @@ void ole_plan_add_gradient(ole_plan *plan, int node, const float *gradient);
 /* Where the images belong, in the layout ole_plan_layout(plan, 0). */
 void *ole_plan_input(const ole_plan *plan);
 
-/* Softmax with labels in the backend's memory; the loss is added to the recorder's clock. */
-void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, double scale);
+/* Softmax with labels and mix in the backend's memory; the loss is added to the recorder's clock.
+ */
+void ole_plan_queue_softmax(ole_plan *plan, const int32_t *labels, const ole_mix *mix,
+                            double scale);
 
 /* The node's gradient in the backend's memory, to be written now, just before its backward; NULL:
  * it has none.  *accumulate: it already holds a part, so add to it. */

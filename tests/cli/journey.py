@@ -158,8 +158,8 @@ def check_folders(ole, work):
     check(ole, "train folder:nowhere", code=1, err="ole train: nowhere: cannot open the folder: "
           "No such file or directory\n")
     check(ole, "train digits --augment flop", code=2, err="ole train: augment 'flop': expected crop:PIXELS, "
-          "resized-crop:SHARE, flip, rotate:DEGREES, jitter:X, erase:P, cutout:PIXELS, or some of them separated by "
-          "commas\n")
+          "resized-crop:SHARE, flip, rotate:DEGREES, jitter:X, erase:P, cutout:PIXELS, mixup:ALPHA, or some of them "
+          "separated by commas\n")
     check(ole, "train photos", code=2, err="ole train: photos: not a data set; a folder with one subfolder "
           "of images per class is written folder:photos\n")
     check_that("no folder is left behind", not (work / "ole-run-5").exists())

@@ -645,6 +645,54 @@ def check_aligned(ole, work):
         ole.run(*"features aligned folder:strangers --test-share 0 --split train --out".split(), f"{file}.npy", f"{file}L.npy",
                 *flags)
     check_that("landmarks of other images", (work / "A.npy").read_bytes() != (work / "B.npy").read_bytes())
+    check_aligned_files(ole, work)
+
+
+def scores_of(ole, command, err="", **where):
+    done = ole.run(*command.split(), "--json", **where)
+    check_that(f"{command}: {done.stderr}", done.returncode == 0 and done.stderr == err)
+    return {p["image"].split("/", 1)[1]: p["score"] for p in json.loads(done.stdout)}
+
+
+def check_aligned_files(ole, work):
+    """Image files of the run are aligned as in it; others by --align, or not at all with a warning."""
+    tested = read_json(ole, *"predict aligned --json".split())
+    scores = {p["image"].split("/", 1)[1]: p["score"] for p in tested}
+    said = "which aligned the run's images: it is used unaligned, and so are others without; --align FILE.csv names theirs\n"
+    own = scores_of(ole, "predict aligned faces")
+    check_that("the run's files", len(own) == 24 and scores.items() <= own.items())
+    plain = scores_of(ole, "predict aligned faces --align none")
+    check_that("--align none", plain != own and scores_of(ole, "predict aligned strangers --align none").keys() == plain.keys())
+    for files in ("faces", f"{work}/faces/", "./strangers/../faces"):
+        check_that(f"predict {files}", [*scores_of(ole, f"predict aligned {files}").values()] == [*own.values()])
+    (work / "beyond").mkdir()
+    away = ole.run(shell='cd beyond && "$@" predict ../aligned ../faces --json')
+    check_that(f"from elsewhere: {away.stderr}", [p["score"] for p in json.loads(away.stdout)] == [*own.values()])
+
+    first = sorted((work / "strangers").glob("*/*.pgm"))[0].relative_to(work)
+    others = scores_of(ole, "predict aligned strangers", f"ole predict: warning: {first} has no landmarks in faces/marks.csv, "
+                       + said)
+    marked = scores_of(ole, "predict aligned strangers --align strangers/marks.csv")
+    check_that("strangers", others != marked and others == scores_of(ole, "predict aligned strangers --align none"))
+    shutil.copy(work / "strangers/marks.csv", work / "beyond/named.csv")
+    check_that("rows of the folder that is named", marked == scores_of(ole, "predict aligned strangers --align beyond/named.csv"))
+    check(ole, "predict aligned one.pgm --align strangers/marks.csv", code=1, err="ole predict: one.pgm: no row in "
+          "strangers/marks.csv; add its landmarks, or use it as it is with --align none\n")
+    check(ole, "features aligned one.pgm --align strangers/marks.csv --out F.npy L.txt", code=1, err="ole features: one.pgm: no "
+          "row in strangers/marks.csv; add its landmarks, or use it as it is with --align none\n")
+    check(ole, f"predict aligned {first} --align none.csv", code=1, err="ole predict: none.csv: cannot read: No such file or directory\n")
+    rows = {}
+    for name, words in (("A", ["folder:strangers", "--test-share", "0", "--split", "train", "--align", "marks.csv"]),
+                        ("B", ["strangers", "--align", "strangers/marks.csv"]), ("C", ["strangers", "--align", "none"])):
+        ole.run("features", "aligned", *words, "--out", f"{name}.npy", f"{name}L.npy")
+        data = (work / f"{name}.npy").read_bytes()
+        rows[name] = sorted(data[i:i + 32] for i in range(len(data) - 24 * 32, len(data), 32))
+    check_that("features of files", rows["A"] == rows["B"] != rows["C"])
+    (work / "faces/marks.csv").rename(work / "faces/marks.old")
+    done = ole.run("predict", "aligned", "faces", "--json")
+    check_that(f"landmarks gone: {done.stderr}", done.returncode == 0 and [p["score"] for p in json.loads(done.stdout)] ==
+               [*plain.values()] and done.stderr.startswith("ole predict: warning: the run's images were aligned by landmarks "
+                                                            "that cannot be read, so images are used unaligned: "))
 
 
 def check_all(ole, work):

@@ -61,7 +61,7 @@ def check_usage(ole):
           "50%,75%, cosine or none")
     wrong(net + "--augment flop",
           "augment 'flop': expected crop:PIXELS, resized-crop:SHARE, flip, rotate:DEGREES, jitter:X, "
-          "erase:P, cutout:PIXELS, or some of them separated by commas")
+          "erase:P, cutout:PIXELS, mixup:ALPHA, or some of them separated by commas")
     wrong(net + "--sampler 3x4",
           "sampler '3x4': expected balanced, or balanced:CxK, C classes with K samples each")
     wrong(net + "--ole-at 0", "ole_at '0': expected different tokens from 1 on, with weights where they differ "

@@ -130,6 +130,16 @@ def augmented(case, epoch, sample):
     return planes
 
 
+def mixup_share(alpha, epoch, batch):
+    """The larger share of Beta(alpha, alpha), by Johnk's method as Devroye (1986) states it."""
+    for draw in range(2**20):
+        words = philox(14, epoch, batch * 2**20 + draw)
+        for pair in (words[:2], words[2:]):
+            x, y = (((word + 0.5) / 2**32) ** (1 / alpha) for word in pair)
+            if x + y <= 1:
+                return max(x, y) / (x + y)
+
+
 def main():
     lines = ["/*", " * tests/recorded/photo_augment.h - written by photo_augment.py: pixels of augmented images,",
              " * computed in NumPy.", " */", "#include <stdbool.h>", "",
@@ -150,6 +160,9 @@ def main():
             for pixels in all_epochs]
         lines.append(f"    {{{channels}, {crop}, {str(flip).lower()}, {resized}, {rotate}, {jitter}, {erase}, {cutout},"
                      f" {{{sums[0]:.5f}, {sums[1]:.5f}}},\n        {{" + ",\n         ".join(rows) + "}},")
+    lines += ["};", "", "/* The shares of mixup: alpha, epoch, batch, share. */", "static const double mixup_shares[][4] = {"]
+    lines += [f"    {{{alpha}, {epoch}, {batch}, {mixup_share(alpha, epoch, batch):.9f}}},"
+              for alpha in (0.2, 1, 4) for epoch, batch in ((0, 0), (0, 1), (3, 0), (7, 25))]
     lines.append("};")
     (Path(__file__).parent / "photo_augment.h").write_text("\n".join(lines) + "\n")
 

@@ -208,16 +208,17 @@ typedef struct softmax_result {
 } softmax_result;
 
 static softmax_result run_softmax(const ole_backend *backend, int64_t n, int64_t classes,
-                                  const double *logits, const int32_t *labels, double smoothing) {
+                                  const double *logits, const int32_t *labels, const ole_mix *mix,
+                                  double smoothing) {
     softmax_result result;
     ole_device_context *context = op_open(backend, OLE_CONV_AUTO, 1);
     void *z = send_rows(backend, context, n, classes, logits);
     void *dz = send_rows(backend, context, n, classes, logits);
     double loss;
     int64_t correct;
-    backend->softmax_loss(context, n, classes, z, labels, smoothing, 0.0, NULL, NULL, &loss,
+    backend->softmax_loss(context, n, classes, z, labels, mix, smoothing, 0.0, NULL, NULL, &loss,
                           &correct);
-    backend->softmax_loss(context, n, classes, z, labels, smoothing, 0.25, dz, result.scores,
+    backend->softmax_loss(context, n, classes, z, labels, mix, smoothing, 0.25, dz, result.scores,
                           &result.loss, &result.correct);
     assert_true(loss == result.loss && correct == result.correct);
     read_rows(backend, context, n, classes, dz, result.gradient);
@@ -225,6 +226,36 @@ static softmax_result run_softmax(const ole_backend *backend, int64_t n, int64_t
     backend->free(context, dz);
     backend->close(context);
     return result;
+}
+
+static void check_softmax_rows(const ole_backend *backend, int64_t n, int64_t classes,
+                               const double *logits, const int32_t *labels, const ole_mix *mix,
+                               double smoothing, double bound) {
+    softmax_result found = run_softmax(backend, n, classes, logits, labels, mix, smoothing);
+    softmax_result expected =
+        run_softmax(&ole_backend_ref64, n, classes, logits, labels, mix, smoothing);
+    assert_true(fabs(found.loss - expected.loss) <= bound * fmax(1, expected.loss));
+    assert_int_equal(found.correct, expected.correct);
+    for (int64_t i = 0; i < n * classes; i++) {
+        assert_true(fabs(found.gradient[i] - expected.gradient[i]) <= bound / (double)n);
+        assert_true(fabs((double)found.scores[i] - (double)expected.scores[i]) <= bound);
+    }
+}
+
+/* Mixed labels are the sum of both losses, each by its share. */
+static void check_mixed(const ole_backend *backend, int64_t n, int64_t classes,
+                        const double *logits, const int32_t *labels, const ole_mix *mix,
+                        double smoothing) {
+    softmax_result found = run_softmax(backend, n, classes, logits, labels, mix, smoothing);
+    softmax_result own = run_softmax(backend, n, classes, logits, labels, NULL, smoothing);
+    softmax_result other = run_softmax(backend, n, classes, logits, mix->labels, NULL, smoothing);
+    double share = (double)*mix->share, size = fmax(1, fmax(own.loss, other.loss));
+    double loss = share * own.loss + (1 - share) * other.loss;
+    assert_true(fabs(found.loss - loss) <= 1e-13 * size);
+    assert_int_equal(found.correct, own.correct);
+    for (int64_t i = 0; i < n * classes; i++)
+        assert_true(fabs(found.gradient[i] - share * own.gradient[i] -
+                         (1 - share) * other.gradient[i]) <= 1e-13);
 }
 
 static void check_softmax_of(const ole_backend *backend, int64_t n, int64_t classes, double size,
@@ -236,15 +267,14 @@ static void check_softmax_of(const ole_backend *backend, int64_t n, int64_t clas
         logits[i] = (double)(float)(size * random_normal(&r));
     for (int64_t i = 0; i < n; i++)
         labels[i] = (int32_t)random_below(&r, classes);
-    softmax_result found = run_softmax(backend, n, classes, logits, labels, smoothing);
-    softmax_result expected =
-        run_softmax(&ole_backend_ref64, n, classes, logits, labels, smoothing);
-    assert_true(fabs(found.loss - expected.loss) <= bound * fmax(1, expected.loss));
-    assert_int_equal(found.correct, expected.correct);
-    for (int64_t i = 0; i < n * classes; i++) {
-        assert_true(fabs(found.gradient[i] - expected.gradient[i]) <= bound / (double)n);
-        assert_true(fabs((double)found.scores[i] - (double)expected.scores[i]) <= bound);
-    }
+    check_softmax_rows(backend, n, classes, logits, labels, NULL, smoothing, bound);
+    float share = 0.5f + 0.5f * (float)random_below(&r, 100) / 100;
+    int32_t others[64];
+    for (int64_t i = 0; i < n; i++)
+        others[i] = (int32_t)random_below(&r, classes);
+    const ole_mix mix = {others, &share};
+    check_softmax_rows(backend, n, classes, logits, labels, &mix, smoothing, bound);
+    check_mixed(&ole_backend_ref64, n, classes, logits, labels, &mix, smoothing);
 }
 
 void check_softmax(const ole_backend *backend, double bound) {

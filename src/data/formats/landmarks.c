@@ -35,6 +35,14 @@ static int compare_name(const void *name, const void *file) {
     return strcmp(name, *(const char *const *)file);
 }
 
+static const char **find_row(const ole_landmarks *l, const char *file) {
+    return bsearch(file, l->files, (size_t)l->count, sizeof *l->files, compare_name);
+}
+
+bool ole_landmarks_has(const ole_landmarks *landmarks, const char *file) {
+    return find_row(landmarks, file);
+}
+
 /* The numbers of a row of the table into `to` [points, 2]. */
 static ole_status read_row(const ole_landmarks *l, int64_t number, double *to, ole_error *error) {
     const char **cells = l->table.cells + number * l->table.columns;
@@ -91,7 +99,7 @@ ole_status ole_landmarks_read(ole_landmarks *landmarks, const char *folder, cons
     *landmarks = (ole_landmarks){0};
     ole_landmarks *l = landmarks;
     char inside[OLE_PATH_ROOM];
-    bool joined = *path != '/' && ole_join_path(inside, folder, path, NULL) == OLE_OK;
+    bool joined = folder && *path != '/' && ole_join_path(inside, folder, path, NULL) == OLE_OK;
     const char *found = joined && access(inside, F_OK) == 0 ? inside : path;
     snprintf(l->path, sizeof l->path, "%s", found);
     ole_status status = ole_table_read(&l->table, found, OLE_TABLE_OTHERS, NULL, error);
@@ -131,7 +139,7 @@ void ole_landmarks_free(ole_landmarks *landmarks) {
 ole_status ole_landmarks_fit(const ole_landmarks *landmarks, const char *file, int height,
                              int width, ole_similarity *to_source, ole_error *error) {
     const ole_landmarks *l = landmarks;
-    const char **found = bsearch(file, l->files, (size_t)l->count, sizeof *l->files, compare_name);
+    const char **found = find_row(l, file);
     if (!found)
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: no row in %s", ole_quote_string(file).text,
                         ole_quote_string(l->path).text);

@@ -26,10 +26,13 @@ typedef struct ole_landmarks {
     char path[4096];
 } ole_landmarks;
 
-/* `path` is in `folder`, or a path of its own.  Free after a failure too. */
+/* `path` is in `folder` (or NULL), or a path of its own.  Free after a failure too. */
 ole_status ole_landmarks_read(ole_landmarks *landmarks, const char *folder, const char *path,
                               ole_error *error);
 void ole_landmarks_free(ole_landmarks *landmarks);
+
+/* Whether there is a row for the image `file`. */
+bool ole_landmarks_has(const ole_landmarks *landmarks, const char *file);
 
 /*
  * The transform for the image `file` (relative to the folder) and an output of height x width;

@@ -31,6 +31,12 @@ typedef struct slot {
     float *images;
     int32_t *labels;
     int64_t *indices;
+    /* With mixup, else NULL: */
+    ole_mix mix;
+    int64_t *others; /* [count] sample that a row is blended with, -1 for none */
+    float *other;    /* one of them that is in no part of ours */
+    float share;
+    int64_t first, whole; /* of our rows in the batch; all its rows */
 } slot;
 
 struct ole_loader {
@@ -40,6 +46,7 @@ struct ole_loader {
     ole_order order;
     int part, parts; /* of each batch, which one is ours */
     bool varies;     /* epochs differ */
+    double alpha;    /* of mixup; 0: none */
     void *memory;
     slot *slots;
     int slot_count;
@@ -203,6 +210,38 @@ static void assign(ole_loader *loader, slot *s, int64_t epoch, int64_t batch) {
     int64_t first = part_first(loader, count, loader->part);
     s->count = part_first(loader, count, loader->part + 1) - first;
     memcpy(s->indices, samples + first, (size_t)s->count * sizeof *samples);
+    if (loader->alpha == 0) return;
+    s->first = first;
+    s->whole = count;
+    s->share = ole_mixup_share(loader->augment.seed, loader->alpha, epoch, batch);
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t other = ole_mixup_other(count, first + i);
+        s->others[i] = other < 0 ? -1 : samples[other];
+    }
+}
+
+/* Blends two rows with each other. */
+static void blend_pair(float *one, float *other, int64_t size, float share) {
+    for (int64_t k = 0; k < size; k++) {
+        float a = one[k], b = other[k];
+        one[k] = ole_mix_blend(a, b, share);
+        other[k] = ole_mix_blend(b, a, share);
+    }
+}
+
+/* Blends the rows of a slot, each pair once; of a pair with another part, our row. */
+static void mix_rows(const ole_loader *loader, slot *s, int64_t size) {
+    const int32_t *labels = loader->set->splits.labels[loader->split];
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t k = ole_mixup_other(s->whole, s->first + i) - s->first;
+        s->mix.labels[i] = s->others[i] < 0 ? s->labels[i] : labels[s->others[i]];
+        if (s->others[i] < 0 || (k >= 0 && k < i)) continue;
+        bool ours = k >= 0 && k < s->count;
+        if (!ours)
+            ole_augment_sample(&loader->augment, loader->set, loader->split, s->epoch, s->others[i],
+                               s->other);
+        blend_pair(s->images + i * size, ours ? s->images + k * size : s->other, size, s->share);
+    }
 }
 
 static void fill(const ole_loader *loader, slot *s) {
@@ -213,6 +252,7 @@ static void fill(const ole_loader *loader, slot *s) {
         ole_augment_sample(&loader->augment, loader->set, loader->split, s->epoch, s->indices[i],
                            s->images + i * size);
     }
+    if (loader->alpha > 0) mix_rows(loader, s, size);
 }
 
 /* ---- Threads ------------------------------------------------------------------------------ */
@@ -354,10 +394,41 @@ void ole_loader_destroy(ole_loader *loader) {
     pthread_cond_destroy(&loader->work);
     pthread_cond_destroy(&loader->done);
     ole_order_destroy(&loader->order);
+    for (int i = 0; i < loader->slot_count && loader->slots; i++) {
+        free(loader->slots[i].mix.labels);
+        free(loader->slots[i].others);
+        free(loader->slots[i].other);
+    }
     free(loader->thread);
     free(loader->slots);
     free(loader->memory);
     free(loader);
+}
+
+ole_status ole_loader_mix_up(ole_loader *loader, double alpha, ole_error *error) {
+    size_t rows = (size_t)part_size(loader) + 1;
+    int64_t size = ole_source_sample_size(&loader->set->source);
+    bool good = true;
+    for (int i = 0; i < loader->slot_count; i++) {
+        slot *s = &loader->slots[i];
+        s->mix = (ole_mix){calloc(rows, sizeof *s->mix.labels), &s->share};
+        s->others = calloc(rows, sizeof *s->others);
+        s->other = malloc((size_t)size * sizeof *s->other);
+        good = good && s->mix.labels && s->others && s->other;
+    }
+    if (!good) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for mixed batches");
+    pthread_mutex_lock(&loader->mutex);
+    loader->alpha = alpha;
+    pthread_mutex_unlock(&loader->mutex);
+    return OLE_OK;
+}
+
+double ole_loader_alpha(const ole_loader *loader) {
+    return loader->alpha;
+}
+
+const ole_mix *ole_loader_mix(const ole_loader *loader) {
+    return loader->alpha > 0 ? &loader->slots[loader->head].mix : NULL;
 }
 
 int64_t ole_loader_batches(const ole_loader *loader) {

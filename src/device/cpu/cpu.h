@@ -205,8 +205,8 @@ void cpu_weight_copy(const ole_device_context *context, const ole_node *node, co
                      float *to, bool to_plain);
 
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
-                      const int32_t *labels, double smoothing, double scale, void *dlogits,
-                      float *scores, double *loss, int64_t *correct);
+                      const int32_t *labels, const ole_mix *mix, double smoothing, double scale,
+                      void *dlogits, float *scores, double *loss, int64_t *correct);
 void cpu_clip(ole_device_context *context, double largest, const ole_update_item *items, int count);
 void cpu_average(ole_device_context *context, const ole_update *update,
                  const ole_update_item *items, int count);

@@ -16,6 +16,7 @@ typedef struct rows {
     int64_t n, classes, parts;
     const float *logits;
     const int32_t *labels;
+    const ole_mix *mix;
     double smoothing, scale;
     float *dlogits, *scores;
     double loss[PARTS];
@@ -24,20 +25,24 @@ typedef struct rows {
 
 static void one_row(rows *r, int64_t part, int64_t i) {
     const float *z = r->logits + i * r->classes;
-    int64_t best = 0;
+    int64_t best = 0, label = r->labels[i], other = r->mix ? r->mix->labels[i] : label;
+    double share = r->mix ? *r->mix->share : 1;
     double sum = 0, others = 0, spread = r->smoothing / (double)r->classes;
     for (int64_t j = 1; j < r->classes; j++)
         if (z[j] > z[best]) best = j;
     for (int64_t j = 0; j < r->classes; j++)
         sum += exp((double)z[j] - (double)z[best]);
     for (int64_t j = 0; r->smoothing > 0.0 && j < r->classes; j++)
-        others += spread * ((double)z[j] - (double)z[r->labels[i]]);
-    r->loss[part] += log(sum) + (double)z[best] - (double)z[r->labels[i]] - others;
-    r->correct[part] += best == r->labels[i];
+        others += spread * ((double)z[j] - (double)z[label]);
+    r->loss[part] += log(sum) + (double)z[best] - (double)z[label] - others;
+    if (r->mix)
+        r->loss[part] += (1 - r->smoothing) * (1 - share) * ((double)z[label] - (double)z[other]);
+    r->correct[part] += best == label;
     for (int64_t j = 0; (r->scores || r->dlogits) && j < r->classes; j++) {
         double score = exp((double)z[j] - (double)z[best]) / sum;
         if (r->scores) r->scores[i * r->classes + j] = (float)score;
-        double target = (1 - r->smoothing) * (j == r->labels[i]) + spread;
+        double hit = share * (j == label) + (1 - share) * (j == other);
+        double target = (1 - r->smoothing) * hit + spread;
         if (r->dlogits)
             r->dlogits[i * r->classes + j] = (float)(r->scale * (score - target) / (double)r->n);
     }
@@ -50,13 +55,14 @@ static void some_rows(void *argument, int64_t part) {
 }
 
 void cpu_softmax_loss(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
-                      const int32_t *labels, double smoothing, double scale, void *dlogits,
-                      float *scores, double *loss, int64_t *correct) {
+                      const int32_t *labels, const ole_mix *mix, double smoothing, double scale,
+                      void *dlogits, float *scores, double *loss, int64_t *correct) {
     rows r = {.n = n,
               .classes = classes,
               .parts = n < PARTS ? n : PARTS,
               .logits = logits,
               .labels = labels,
+              .mix = mix,
               .smoothing = smoothing,
               .scale = scale,
               .dlogits = dlogits,

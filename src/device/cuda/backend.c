@@ -381,21 +381,29 @@ static void backward(ole_device_context *context, const ole_node *node, const ol
 
 /* ---- losses and updates ------------------------------------------------------------------- */
 
-/* Labels, two sums and scores lie in staging. */
+/* Two sums, a share, labels, other labels and scores lie in staging. */
 static void softmax_loss(ole_device_context *context, int64_t n, int64_t classes,
-                         const void *logits, const int32_t *labels, double smoothing, double scale,
-                         void *dlogits, float *scores, double *loss, int64_t *correct) {
+                         const void *logits, const int32_t *labels, const ole_mix *mix,
+                         double smoothing, double scale, void *dlogits, float *scores, double *loss,
+                         int64_t *correct) {
     cuda_layout layout = cuda_layout_of(context, n, (ole_shape){classes, 1, 1});
     size_t label_bytes = (size_t)n * sizeof *labels, score_bytes = (size_t)(n * classes) * 4;
-    size_t labels_at = 256, scores_at = labels_at + (label_bytes + 255) / 256 * 256;
+    size_t share_at = 128, labels_at = 256, room = (label_bytes + 255) / 256 * 256;
+    size_t others_at = labels_at + room, scores_at = others_at + room;
     char *staging = staging_of(context, scores_at + score_bytes);
     double sums[2] = {0.0, 0.0};
     *loss = 0.0;
     *correct = 0;
     if (!staging) return;
     copy_in(context, labels, label_bytes, staging + labels_at);
-    cuda_softmax(context, &layout, logits, (const int32_t *)(staging + labels_at), smoothing, scale,
-                 dlogits, scores ? (float *)(staging + scores_at) : NULL, (double *)staging, false);
+    const ole_mix there = {(int32_t *)(staging + others_at), (float *)(staging + share_at)};
+    if (mix) {
+        copy_in(context, mix->labels, label_bytes, there.labels);
+        copy_in(context, mix->share, sizeof *mix->share, there.share);
+    }
+    cuda_softmax(context, &layout, logits, (const int32_t *)(staging + labels_at),
+                 mix ? &there : NULL, smoothing, scale, dlogits,
+                 scores ? (float *)(staging + scores_at) : NULL, (double *)staging, false);
     copy_out(context, staging, sizeof sums, sums);
     if (scores) copy_out(context, staging + scores_at, score_bytes, scores);
     *loss = sums[0];

@@ -352,14 +352,15 @@ void cuda_to_plain(ole_device_context *context, ole_layout layout, const void *f
 /* ---- losses, updates, batches ------------------------------------------------------------- */
 
 /*
- * Softmax cross-entropy of logits (`layout`: vectors) with labels in device memory (softmax.cu).
- * Where dlogits is not NULL it becomes scale * gradient of the mean.  Scores (float [n, c], plain)
- * and sums (double: the mean loss; then the right rows as a double) may be NULL.  `count`: right
- * rows and scale * mean loss (for a scale of 0, the mean) are added to clock->now.
+ * Softmax cross-entropy of logits (`layout`: vectors) with labels in device memory (softmax.cu),
+ * and so is what `mix` (or NULL) points to. Where dlogits is not NULL it becomes scale * gradient
+ * of the mean.  Scores (float [n, c], plain) and sums (double: the mean loss; then the right rows
+ * as a double) may be NULL.  `count`: right rows and scale * mean loss (for a scale of 0, the mean)
+ * are added to clock->now.
  */
 void cuda_softmax(ole_device_context *context, const cuda_layout *layout, const void *logits,
-                  const int32_t *labels, double smoothing, double scale, void *dlogits,
-                  float *scores, double *sums, bool count);
+                  const int32_t *labels, const ole_mix *mix, double smoothing, double scale,
+                  void *dlogits, float *scores, double *sums, bool count);
 
 /* One tensor to update, in device memory. */
 typedef struct cuda_update_item {
@@ -404,19 +405,23 @@ typedef struct cuda_samples {
     ole_photo photo;
     bool augments;                                                 /* photo asks for something */
     float mean[OLE_PHOTO_CHANNELS], deviation[OLE_PHOTO_CHANNELS]; /* then: of each channel */
-    const float *table; /* [statistics, 256] bytes normalised (floats: [statistics, 2] mean and
-                            deviation) */
+    const float *table;    /* [statistics, 256] bytes normalised (floats: [statistics, 2] mean and
+                               deviation) */
+    const int32_t *others; /* [epoch] sample that each of the order is blended with, or -1; NULL,
+                              like the next: none */
+    const float *shares;   /* [batches] */
     int statistics; /* channels normalised apart: c, or 1 for vectors, whose c values share it */
 } cuda_samples;
 
 /*
  * Batch clock->batch of the epoch: samples order[batch * stride + i], i < n, cropped, mirrored and
  * normalised as data/loader/augment.c does from the same Philox counters, into the input tensor and
- * labels[n].  Rows from `valid` on (order entries < 0) are zero, labels -1.
+ * labels[n].  With samples->others the rows are blended, and *mix says with what.  Rows from
+ * `valid` on (order entries < 0) are zero, labels -1.
  */
 void cuda_assemble(ole_device_context *context, const cuda_samples *samples, const int32_t *order,
                    int64_t stride, int64_t n, const cuda_layout *layout, void *images,
-                   int32_t *labels);
+                   int32_t *labels, const ole_mix *mix);
 
 /*
  * Kernels around a recorded step (record.cu).  tick: the step is counted, its rate is rates[batch],

@@ -42,8 +42,8 @@ ref_op REF(dropout_forward), REF(dropout_backward);
 ref_op REF(bias_gradient);
 
 void REF(softmax_loss)(ole_device_context *context, int64_t n, int64_t classes, const void *logits,
-                       const int32_t *labels, double smoothing, double scale, void *dlogits,
-                       float *scores, double *loss, int64_t *correct);
+                       const int32_t *labels, const ole_mix *mix, double smoothing, double scale,
+                       void *dlogits, float *scores, double *loss, int64_t *correct);
 void REF(clip)(ole_device_context *context, double largest, const ole_update_item *items,
                int count);
 

@@ -102,7 +102,7 @@ const ole_option ole_train_table[] = {
 
     {ROW(augment, TEXT), .value = "crop:4,flip", .initial = "",
      .help = "random changes of each image: crop:PIXELS (padded), resized-crop:SHARE, flip, "
-             "rotate:DEGREES, jitter:X, erase:P, cutout:PIXELS (default none)",
+             "rotate:DEGREES, jitter:X, erase:P, cutout:PIXELS, mixup:ALPHA (default none)",
      .heading = "Batches and seeds"},
     {ROW(normalize, TEXT), .value = "HOW", .initial = "auto",
      .help = "auto (mean and deviation of the training set), none, half, cifar, imagenet, or "

@@ -142,6 +142,12 @@ static ole_status check_texts(const ole_train_options *o, ole_error *error) {
     if (status == OLE_OK) status = ole_normalize_parse(&normalize, o->normalize, error);
     if (status == OLE_OK) status = ole_acts_parse(&acts, o->ole_at, o->lambda, error);
     if (status == OLE_OK) status = ole_train_criterion(o, &criterion, param, error);
+    if (status == OLE_OK && augment.mixup > 0 && (criterion || !(o->loss & OLE_LOSS_SOFTMAX)))
+        status =
+            ole_fail(error, OLE_ERROR_ARGUMENT,
+                     "augment '%s': mixup blends labels for softmax; train with --loss softmax "
+                     "or softmax+ole, or omit it",
+                     ole_quote_string(o->augment).text);
     if (status == OLE_OK)
         status = ole_rate_parse(&factor, "lr_backbone", o->lr_backbone, o->lr, error);
     return status;

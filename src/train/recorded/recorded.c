@@ -51,19 +51,27 @@ static ole_status upload_samples(ole_recorded *r, ole_error *error) {
     feed.crop = ole_loader_augment(r->loader)->crop;
     feed.flip = ole_loader_augment(r->loader)->flip;
     feed.photo = ole_loader_augment(r->loader)->photo;
+    feed.mixes = ole_loader_alpha(r->loader) > 0;
     return r->recorder->feed_create(r->context, &feed, &r->feed, error);
 }
 
-/* Fills r->order with this rank's part of every batch of an epoch. */
+/* Fills r->order with this rank's part of every batch of an epoch, and what it is mixed with. */
 static void take_order(ole_recorded *r, int64_t epoch) {
     const ole_stepper *s = r->stepper;
     ole_loader_list(r->loader, epoch, r->list);
     for (int64_t b = 0; b < r->batches; b++) {
         int k = b == r->batches - 1 && s->batch[1] > 0;
         const int64_t *from = r->list + b * r->whole;
-        from += ole_ranks_first(r->ranks, s->batch[k], ole_ranks_rank(r->ranks));
+        int64_t first = ole_ranks_first(r->ranks, s->batch[k], ole_ranks_rank(r->ranks));
         for (int64_t i = 0; i < r->batch; i++)
-            r->order[b * r->batch + i] = i < s->rows[k] ? from[i] : -1;
+            r->order[b * r->batch + i] = i < s->rows[k] ? from[first + i] : -1;
+        if (!r->others) continue;
+        r->shares[b] = ole_mixup_share(ole_loader_augment(r->loader)->seed,
+                                       ole_loader_alpha(r->loader), epoch, b);
+        for (int64_t i = 0; i < r->batch; i++) {
+            int64_t other = i < s->rows[k] ? ole_mixup_other(s->batch[k], first + i) : -1;
+            r->others[b * r->batch + i] = other < 0 ? -1 : from[other];
+        }
     }
 }
 
@@ -73,16 +81,17 @@ static void take_order(ole_recorded *r, int64_t epoch) {
 static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
     ole_stepper *s = r->stepper;
     ole_plan *plan = s->plan[k];
+    const ole_mix *mix = r->others ? &r->mix : NULL;
     r->recorder->tick(r->context, r->feed);
     if (part != OLE_RECORDED_WITHOUT_DATA) {
         r->recorder->assemble(r->context, r->feed, s->rows[k], ole_plan_layout(plan, 0),
-                              ole_plan_input(plan), r->labels);
+                              ole_plan_input(plan), r->labels, mix);
         ole_recorded_gather_labels(r, k);
     }
     ole_plan_forward(plan, NULL, true, 0);
     if (part == OLE_RECORDED_FORWARD) return;
     if (s->softmax && part != OLE_RECORDED_WITHOUT_SOFTMAX)
-        ole_plan_queue_softmax(plan, r->labels, ole_stepper_share(s, k));
+        ole_plan_queue_softmax(plan, r->labels, mix, ole_stepper_share(s, k));
     else if (s->softmax) /* backward runs as if it had */
         ole_plan_gradient(plan, r->network->graph->classifier, &(bool){false});
     if (r->ranks) ole_reduce_start(s->reduce, NULL, 0);
@@ -175,7 +184,11 @@ static ole_status time_ranks(ole_recorded *r, ole_error *error) {
 static ole_status start_idle(ole_recorded *r, bool updates, ole_error *error) {
     take_order(r, 0);
     memset(r->rates, 0, (size_t)r->batches * sizeof *r->rates);
-    const ole_feed_epoch epoch = {.order = r->order, .rates = r->rates, .idle = !updates};
+    const ole_feed_epoch epoch = {.order = r->order,
+                                  .rates = r->rates,
+                                  .others = r->others,
+                                  .shares = r->shares,
+                                  .idle = !updates};
     return r->recorder->start(r->context, r->feed, &epoch, error);
 }
 
@@ -234,6 +247,14 @@ static ole_status prepare(ole_recorded *r, ole_error *error) {
     r->all_labels = backend->allocate(r->context, (size_t)r->whole * sizeof *r->all_labels);
     if (!r->list || !r->order || !r->rates || !r->bytes || !r->labels || !r->all_labels)
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    if (ole_loader_alpha(r->loader) > 0) {
+        r->others = malloc((size_t)(r->batches * r->batch) * sizeof *r->others);
+        r->shares = malloc((size_t)r->batches * sizeof *r->shares);
+        r->mix.labels = backend->allocate(r->context, (size_t)r->batch * sizeof *r->mix.labels);
+        r->mix.share = backend->allocate(r->context, sizeof *r->mix.share);
+        if (!r->others || !r->shares || !r->mix.labels || !r->mix.share)
+            return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
+    }
     ole_status status = upload_samples(r, error);
     for (int i = 0; i < r->stepper->acts && status == OLE_OK; i++)
         status = ole_recorded_plan_act(r, i, error);
@@ -288,6 +309,10 @@ void ole_recorded_free(ole_recorded *r) {
     r->recorder->resident_free(r->context, r->resident);
     if (r->labels) backend->free(r->context, r->labels);
     if (r->all_labels) backend->free(r->context, r->all_labels);
+    if (r->mix.labels) backend->free(r->context, r->mix.labels);
+    if (r->mix.share) backend->free(r->context, r->mix.share);
+    free(r->others);
+    free(r->shares);
     free(r->list);
     free(r->order);
     free(r->rates);
@@ -306,7 +331,9 @@ ole_status ole_recorded_start(ole_recorded *r, const ole_schedule *schedule, int
                                   .first = first,
                                   .step = (uint64_t)updates,
                                   .order = r->order,
-                                  .rates = r->rates};
+                                  .rates = r->rates,
+                                  .others = r->others,
+                                  .shares = r->shares};
     r->next = first;
     return r->recorder->start(r->context, r->feed, &start, error);
 }

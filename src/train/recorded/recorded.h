@@ -57,11 +57,14 @@ struct ole_recorded {
     int64_t *bytes;              /* [ranks]: each one's part of a gather */
     int32_t *labels;             /* device memory [batch] */
     int32_t *all_labels;         /* ... of all ranks */
+    ole_mix mix;                 /* device memory; NULL without mixup, like `others` and `shares` */
     ole_recorded_act act[OLE_MAX_ACTS];
     ole_recorded_split split[OLE_RECORDED_SPLITS];
     int64_t *list;  /* samples of the epoch, [batches * whole] */
     int64_t *order; /* this rank's part of it, [batches * batch] */
     double *rates;
+    int64_t *others; /* as `order`: what its samples are blended with */
+    float *shares;
     int64_t whole; /* samples per batch, on all ranks */
     int64_t batch; /* ... and on this one */
     int64_t batches;

@@ -36,9 +36,9 @@ static ole_status record_evaluation(ole_recorded *r, ole_recorded_split *e, int 
     if (status != OLE_OK) return status;
     r->recorder->tick(r->context, e->feed);
     r->recorder->assemble(r->context, e->feed, r->batch, ole_plan_layout(plan, 0),
-                          ole_plan_input(plan), r->labels);
+                          ole_plan_input(plan), r->labels, NULL);
     ole_plan_forward(plan, NULL, false, 0);
-    ole_plan_queue_softmax(plan, r->labels, 0.0);
+    ole_plan_queue_softmax(plan, r->labels, NULL, 0.0);
     for (int i = 0; i < 2; i++)
         if (kept & 1 << i)
             r->recorder->keep(r->context, ole_plan_layout(plan, node[i]),

@@ -170,6 +170,8 @@ static ole_status open_loader(ole_run *run, int64_t *batch, int64_t *last, ole_e
                         "fewer ranks",
                         (long long)*batch, options.parts);
     status = ole_loader_create(&run->loader, run->set, OLE_SPLIT_TRAIN, &options, error);
+    if (status == OLE_OK && augment.mixup > 0)
+        status = ole_loader_mix_up(run->loader, augment.mixup, error);
     if (status == OLE_OK) run->batches = ole_loader_batches(run->loader);
     return status;
 }

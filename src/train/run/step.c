@@ -306,7 +306,7 @@ ole_status ole_stepper_run(ole_stepper *s, const ole_step *step, ole_step_result
 
     /* Means over this rank's rows; OLÉ over ranks is that of the whole batch. */
     if (s->softmax && plan)
-        ole_plan_softmax(plan, step->batch->labels, share, NULL, &result->softmax_loss,
+        ole_plan_softmax(plan, step->batch->labels, step->mix, share, NULL, &result->softmax_loss,
                          &result->correct);
     if (s->softmax) lap(result, OLE_STEP_SOFTMAX, &mark);
     for (int i = 0; i < s->acts; i++) {

@@ -7,6 +7,7 @@
 #ifndef OLE_SRC_TRAIN_RUN_STEP_H
 #define OLE_SRC_TRAIN_RUN_STEP_H
 
+#include "data/loader/mixup.h"
 #include "loss/ranks/ranks_loss.h"
 #include "model/network.h"
 #include "model/option_syntax.h"
@@ -94,6 +95,7 @@ static inline double ole_stepper_share(const ole_stepper *stepper, int k) {
 /* One step's batch and rate. */
 typedef struct ole_step {
     const ole_batch *batch; /* our rows */
+    const ole_mix *mix;     /* what they were mixed with; NULL: nothing */
     bool last;              /* the smaller batch at the end of an epoch */
     int64_t number;         /* counts all steps from 1 */
     double lr;

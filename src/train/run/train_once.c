@@ -150,6 +150,7 @@ static ole_status run_steps(loop *l, ole_error *error) {
         if (status != OLE_OK) return status;
         l->lr = ole_schedule_rate(&run->schedule, state->epoch, state->step);
         const ole_step step = {.batch = &batch,
+                               .mix = ole_loader_mix(run->loader),
                                .last = is_last(run, state->step),
                                .number = state->updates + 1,
                                .lr = l->lr};

@@ -1,9 +1,11 @@
 /*
  * tests/unit/data/test_data_loader.c - batches: the same bits whatever the threads and the order of
- * asking; crop, flip and normalisation by hand; photo augmentation against NumPy; balanced batches.
+ * asking; crop, flip and normalisation by hand; photo augmentation and mixup
+ * against NumPy; balanced batches.
  */
 #include "base/philox.h"
 #include "data/loader/augment.h"
+#include "data/loader/loader.h"
 #include "data/loader/order.h"
 #include "data_files.h"
 #include "held_memory.h"
@@ -519,6 +521,100 @@ static void test_photos(void **state) {
     ole_dataset_close(set);
 }
 
+/* ---- Mixup ---------------------------------------------------------------------------------- */
+
+static ole_loader *create_mixed(const ole_dataset *set, const ole_loader_options *options) {
+    ole_loader *loader = create(set, OLE_SPLIT_TRAIN, options);
+    ole_error error;
+    assert_null(ole_loader_mix(loader));
+    assert_ok(ole_loader_mix_up(loader, 0.4, &error), &error);
+    return loader;
+}
+
+/* A batch is the plain one, blended with itself backwards. */
+static void test_mixup(void **state) {
+    (void)state;
+    ole_dataset *set = data_open("digits", NULL);
+    ole_loader_options options = everything();
+    options.batch_size = 51; /* the row in the middle stays as it is */
+    ole_loader *plain = create(set, OLE_SPLIT_TRAIN, &options);
+    for (options.threads = 0; options.threads < 3; options.threads++) {
+        ole_loader *loader = create_mixed(set, &options);
+        for (int64_t b = 0; b < 25; b += 8) {
+            ole_batch found = get(loader, 1, b), rows = get(plain, 1, b);
+            const ole_mix *mix = ole_loader_mix(loader);
+            float share = ole_mixup_share(42, 0.4, 1, b);
+            int64_t n = rows.count;
+            assert_int_equal(n, b == 24 ? 34 : 51);
+            assert_true(*mix->share == share && share >= 0.5f && share < 1);
+            assert_memory_equal(found.labels, rows.labels, (size_t)n * sizeof *rows.labels);
+            for (int64_t i = 0; i < n; i++) {
+                int64_t other = n - 1 - i;
+                assert_int_equal(mix->labels[i], rows.labels[other]);
+                for (int64_t k = 0; k < 64; k++)
+                    assert_float_equal(found.images[i * 64 + k],
+                                       share * rows.images[i * 64 + k] +
+                                           (1 - share) * rows.images[other * 64 + k],
+                                       1e-6);
+            }
+        }
+        ole_loader_destroy(loader);
+    }
+    ole_loader_destroy(plain);
+    ole_dataset_close(set);
+}
+
+/* Parts of a batch are those of the whole one, bit for bit, though their rows lie in others. */
+static void test_mixup_parts(void **state) {
+    (void)state;
+    ole_dataset *set = data_open("digits", NULL);
+    ole_loader_options options = everything();
+    ole_loader *whole = create_mixed(set, &options);
+    for (int64_t b = 0; b < 26; b += 25) {
+        ole_batch all = get(whole, 2, b);
+        const ole_mix *mix = ole_loader_mix(whole);
+        int64_t first = 0;
+        options.parts = 3;
+        for (options.part = 0; options.part < 3; options.part++) {
+            options.threads = options.part % 2;
+            ole_loader *loader = create_mixed(set, &options);
+            ole_batch ours = get(loader, 2, b);
+            ole_batch expected = {ours.count, all.images + first * 64, all.labels + first,
+                                  all.indices + first};
+            assert_same_batch(&ours, &expected, 64);
+            assert_true(*ole_loader_mix(loader)->share == *mix->share);
+            assert_memory_equal(ole_loader_mix(loader)->labels, mix->labels + first,
+                                (size_t)ours.count * sizeof *mix->labels);
+            first += ours.count;
+            ole_loader_destroy(loader);
+        }
+        assert_int_equal(first, all.count);
+    }
+    ole_loader_destroy(whole);
+    ole_dataset_close(set);
+}
+
+/* Shares against NumPy, and the variance of Beta(alpha, alpha), which is that about the middle. */
+static void test_mixup_shares(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof mixup_shares / sizeof *mixup_shares; i++) {
+        const double *row = mixup_shares[i];
+        double share = ole_mixup_share(PHOTO_SEED, row[0], (int64_t)row[1], (int64_t)row[2]);
+        assert_float_equal(share, row[3], 1e-7);
+    }
+    static const double alphas[] = {0.01, 0.2, 1, 4};
+    for (size_t i = 0; i < sizeof alphas / sizeof *alphas; i++) {
+        enum { MANY = 20000 };
+        double expected = 0.25 / (2 * alphas[i] + 1), sum = 0;
+        for (int64_t b = 0; b < MANY; b++) {
+            double away = (double)ole_mixup_share(5, alphas[i], 1, b) - 0.5;
+            assert_true(away >= 0 && away <= 0.5);
+            sum += away * away / MANY;
+        }
+        assert_float_equal(sum, expected, 0.03 * expected);
+    }
+}
+
 /* ---- Two threads -------------------------------------------------------------------------- */
 
 typedef struct caller {
@@ -569,6 +665,8 @@ int main(void) {
         cmocka_unit_test(test_augmentation), cmocka_unit_test(test_errors),
         cmocka_unit_test(test_vectors),      cmocka_unit_test(test_parts),
         cmocka_unit_test(test_photos),       cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_mixup),        cmocka_unit_test(test_mixup_parts),
+        cmocka_unit_test(test_mixup_shares),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);
 }

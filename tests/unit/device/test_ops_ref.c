@@ -234,21 +234,31 @@ static void softmax_by_hand(void **state) {
     ole_device_context *context = op_open(ref64, OLE_CONV_AUTO, 1);
     double logits[] = {0, log(3), log(3), 0}, gradient[4], loss;
     int64_t correct;
-    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, 0.0, 2.0, gradient, NULL, &loss,
-                        &correct);
+    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, NULL, 0.0, 2.0, gradient, NULL,
+                        &loss, &correct);
     static const double expected[] = {0.25, -0.25, 0.75, -0.75};
     assert_true(fabs(loss + 0.5 * (log(0.75) + log(0.25))) < 1e-15);
     assert_int_equal(correct, 1);
     for (int i = 0; i < 4; i++)
         assert_true(fabs(gradient[i] - expected[i]) < 1e-15);
     /* Targets 0.1 and 0.9: the loss is the cross-entropy, the gradient score - target. */
-    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, 0.2, 2.0, gradient, NULL, &loss,
-                        &correct);
+    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, NULL, 0.2, 2.0, gradient, NULL,
+                        &loss, &correct);
     assert_true(fabs(loss + 0.5 * (0.9 * log(0.75) + 0.1 * log(0.25) + 0.9 * log(0.25) +
                                    0.1 * log(0.75))) < 1e-15);
     static const double smooth[] = {0.15, -0.15, 0.65, -0.65};
     for (int i = 0; i < 4; i++)
         assert_true(fabs(gradient[i] - smooth[i]) < 1e-15);
+    /* Three quarters of class 1 and a quarter of class 0, in the second row of class 1 alone. */
+    float share = 0.75f;
+    const ole_mix mix = {(int32_t[]){0, 1}, &share};
+    ref64->softmax_loss(context, 2, 2, logits, (int32_t[]){1, 1}, &mix, 0.0, 2.0, gradient, NULL,
+                        &loss, &correct);
+    assert_true(fabs(loss + 0.5 * (0.75 * log(0.75) + 0.25 * log(0.25) + log(0.25))) < 1e-15);
+    static const double mixed[] = {0, 0, 0.75, -0.75};
+    for (int i = 0; i < 4; i++)
+        assert_true(fabs(gradient[i] - mixed[i]) < 1e-15);
+    assert_int_equal(correct, 1);
     ref64->close(context);
 }
 

@@ -69,6 +69,7 @@ static ole_status run_steps(trace *t, ole_run *run, bool keep, ole_error *error)
         ole_step_result result;
         status = ole_loader_get(run->loader, epoch, b, &batch, error);
         const ole_step step = {.batch = &batch,
+                               .mix = ole_loader_mix(run->loader),
                                .last = run->stepper->batch[1] > 0 && b == run->batches - 1,
                                .number = i + 1,
                                .lr = ole_schedule_rate(&run->schedule, epoch, b)};

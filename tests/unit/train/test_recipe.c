@@ -337,17 +337,21 @@ static void test_checks(void **state) {
     check_fails(&o, "loss '0': expected some of " LOSSES);
     o.loss = OLE_LOSS_OLE;
     o.augment = "flop";
-    check_fails(&o,
-                "augment 'flop': expected crop:PIXELS, resized-crop:SHARE, flip, rotate:DEGREES, "
-                "jitter:X, erase:P, cutout:PIXELS, or some of them separated by commas");
+    check_fails(
+        &o, "augment 'flop': expected crop:PIXELS, resized-crop:SHARE, flip, rotate:DEGREES, "
+            "jitter:X, erase:P, cutout:PIXELS, mixup:ALPHA, or some of them separated by commas");
     static const char *const bad_augment[] = {
-        "crop:0",       "crop:2.5", "crop:1025",  "rotate:181", "jitter:1.1", "resized-crop:0",
-        "resized-crop", "erase:-1", "cutout:nan", "flip,",      "flip,flip",  "rotate:5,rotate:6"};
+        "crop:0",         "crop:2.5",          "crop:1025", "rotate:181", "jitter:1.1",
+        "resized-crop:0", "resized-crop",      "erase:-1",  "cutout:nan", "flip,",
+        "flip,flip",      "rotate:5,rotate:6", "mixup:0",   "mixup:4.1",  "mixup"};
     for (size_t i = 0; i < sizeof bad_augment / sizeof *bad_augment; i++) {
         o.augment = bad_augment[i];
         assert_int_equal(ole_train_options_check(&o, &out, &error), OLE_ERROR_ARGUMENT);
         assert_non_null(strstr(error.message, "': expected crop:PIXELS, resized-crop:SHARE"));
     }
+    o.augment = "flip,mixup:0.2";
+    check_fails(&o, "augment 'flip,mixup:0.2': mixup blends labels for softmax; train with --loss "
+                    "softmax or softmax+ole, or omit it");
     o.augment = "crop:4,flip";
     o.sampler = "balanced:10";
     check_fails(

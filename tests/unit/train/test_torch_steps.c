@@ -176,7 +176,7 @@ static double train_step(engine *e, const training_rule *rule, int step) {
     int64_t correct;
     fill_batch(step, images, labels);
     ole_plan_forward(e->plan, images, true, (uint64_t)step);
-    ole_plan_softmax(e->plan, labels, 1.0, NULL, &loss, &correct);
+    ole_plan_softmax(e->plan, labels, NULL, 1.0, NULL, &loss, &correct);
     for (int node = e->graph->nodes - 1; node >= 0; node--)
         ole_plan_backward(e->plan, node);
     update.step = step + 1;

@@ -74,7 +74,7 @@ static ole_train_options make_rich(const char *out, watch *w) {
     o.probe_epochs = 1;
     o.ema = 0.9;
     o.weight_decay = 0.5;
-    o.augment = "crop:1,flip";
+    o.augment = "crop:1,flip,mixup:0.3";
     o.val_split = 0.2;
     o.warmup = 0.5;
     o.milestones = "cosine";

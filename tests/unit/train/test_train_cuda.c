@@ -33,6 +33,21 @@ static void open_run(ole_run *run, const ole_train_options *o) {
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
+/* The labels and the share that rows were mixed with, exactly. */
+static void check_mix(const ole_run *run, const ole_batch *batch) {
+    const ole_mix *mix = ole_loader_mix(run->loader);
+    assert_true(!mix == !run->recorded->others);
+    if (!mix) return;
+    int32_t labels[32];
+    float share;
+    const ole_backend *backend = run->network.backend;
+    backend->copy_out(run->network.context, run->recorded->mix.share, sizeof share, &share);
+    backend->copy_out(run->network.context, run->recorded->mix.labels,
+                      (size_t)batch->count * sizeof *labels, labels);
+    assert_true(share == *mix->share);
+    assert_memory_equal(labels, mix->labels, (size_t)batch->count * sizeof *labels);
+}
+
 /* Pixels agree within `relative` of their value, or `absolute`. */
 static void check_batch(ole_run *run, int64_t epoch, int64_t number, float relative,
                         float absolute) {
@@ -47,6 +62,7 @@ static void check_batch(ole_run *run, int64_t epoch, int64_t number, float relat
     assert_ok(ole_recorded_read(run->recorded, &sums, &error), &error);
     assert_int_equal(sums.steps, 1);
     assert_ok(ole_loader_get(run->loader, epoch, number, &batch, &error), &error);
+    check_mix(run, &batch);
     ole_plan_read(run->stepper->plan[batch.count == 32 ? 0 : 1], 0, images);
     for (int64_t i = 0; i < batch.count * size; i++)
         if (!(fabsf(images[i] - batch.images[i]) <=
@@ -60,15 +76,20 @@ static void same_batches(void **state) {
     (void)state;
     gpu_table("ole_cuda_backend");
     ole_train_options o = small_run("C8-MP-FC16", "cuda");
-    for (int photo = 0; photo < 2; photo++) {
+    static const char photos[] =
+        "crop:1,flip,resized-crop:0.4,rotate:15,jitter:0.4,erase:0.5,cutout:3,mixup:0.4";
+    static const struct {
+        const char *augment;
+        float absolute;
+    } cases[] = {{NULL, 0}, {"crop:1,flip,mixup:0.4", 1e-6f}, {photos, 1e-4f}};
+    for (int i = 0; i < 3; i++) {
         ole_run run;
-        if (photo)
-            o.augment = "crop:1,flip,resized-crop:0.4,rotate:15,jitter:0.4,erase:0.5,cutout:3";
+        if (cases[i].augment) o.augment = cases[i].augment;
         open_run(&run, &o);
         assert_non_null(run.recorded);
         for (int64_t epoch = 0; epoch < 3; epoch++)
             for (int64_t b = 0; b < 7; b += 3)
-                check_batch(&run, epoch, b, 0x1p-23f, photo ? 1e-4f : 0);
+                check_batch(&run, epoch, b, 0x1p-23f, cases[i].absolute);
         ole_run_close(&run);
     }
 }
@@ -99,6 +120,7 @@ static void run_steps(ole_run *run, bool recorded, double losses[3]) {
             double lr = ole_schedule_rate(&run->schedule, epoch, b);
             assert_ok(ole_loader_get(run->loader, epoch, b, &batch, &error), &error);
             const ole_step step = {.batch = &batch,
+                                   .mix = ole_loader_mix(run->loader),
                                    .last = run->stepper->rows[1] && b == run->batches - 1,
                                    .number = ++updates,
                                    .lr = lr};
@@ -189,6 +211,7 @@ static void fine_tuning(void **state) {
         a.probe_epochs = i % 2;
         a.ema = 0.9;
         a.weight_decay = 0.5;
+        a.augment = i % 2 ? "crop:1,mixup:0.4" : "mixup:1";
         ole_train_options b = a;
         b.device = "ref";
         compare(a, true, b, 1e-3, true);

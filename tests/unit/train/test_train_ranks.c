@@ -503,7 +503,7 @@ static void test_overlap(void **state) {
     int64_t correct;
     size_t largest = 0;
     ole_plan_forward(plan, images, true, 1);
-    ole_plan_softmax(plan, labels, 1.0, NULL, &loss, &correct);
+    ole_plan_softmax(plan, labels, NULL, 1.0, NULL, &loss, &correct);
     assert_int_equal(counted.started, 0);
     ole_reduce_start(reduce, numbers, 2);
     for (int node = network.graph->nodes - 1; node >= 0; node--) {

@@ -93,6 +93,7 @@ static void test_epochs(void **state) {
         ole_train_options o = make(folder(alone, "alone"));
         o.loss = losses[k];
         o.val_split = k * 0.1;
+        if (k == 0) o.augment = "crop:1,mixup:0.4";
         ole_train_summary expected = train(&o, 1);
         for (int size = 2; size <= MOST_RANKS; size++) {
             o.out = folder(several, "several");

@@ -1,7 +1,7 @@
 /*
  * src/device/cuda/ops/softmax.cu - softmax cross-entropy: the mean over the rows that have a label
  * of log(sum over j of exp(z[j])) - z[label], its gradient, the scores and the number of rows
- * right.  Smoothing is as in ref/softmax.c.
+ * right.  Smoothing and mixed labels are as in ref/softmax.c.
  *
  * One launch.  Each warp takes one row at a time.  A block leaves the sums of its rows in the
  * clock, and the last block to finish adds them up, in the same order each time.
@@ -16,6 +16,8 @@ const unsigned all_lanes = 0xffffffffu;
 
 struct softmax_call {
     const int32_t *labels;
+    const int32_t *others; /* NULL, like the next: labels are not mixed */
+    const float *share;
     int n, classes, pitch;
     double smoothing, scale;
     float *scores;
@@ -87,10 +89,18 @@ __device__ double row_loss(const softmax_call &s, int row, const T *z, float fac
         others = warp_sum(others) * s.smoothing / s.classes;
     }
     float hit = (float)(1 - s.smoothing), spread = (float)(s.smoothing / s.classes);
+    int other = s.others ? s.others[row] : -1;
+    double rest = 0.0; /* of the target, the other label's */
+    if (other >= 0 && label >= 0) {
+        rest = (1 - s.smoothing) * (1 - (double)*s.share);
+        hit = (float)((1 - s.smoothing) * (double)*s.share);
+        others -= rest * ((double)(float)z[label] - (double)(float)z[other]);
+    }
     float inverse = (float)(1.0 / sum);
     for (int j = (int)threadIdx.x % 32; j < s.pitch; j += 32) {
         float score = j < s.classes ? expf((float)z[j] - best.value) * inverse : 0.0f;
         float distance = (j == label ? score - hit : score) - spread;
+        if (j == other) distance -= (float)rest;
         if (s.scores && j < s.classes) s.scores[(int64_t)row * s.classes + j] = score;
         if (gradient) gradient[j] = T(j < s.classes && label >= 0 ? factor * distance : 0.0f);
     }
@@ -164,12 +174,23 @@ __global__ void softmax(softmax_call s, const T *logits, T *dlogits) {
 } // namespace
 
 extern "C" void cuda_softmax(ole_device_context *context, const cuda_layout *layout,
-                             const void *logits, const int32_t *labels, double smoothing,
-                             double scale, void *dlogits, float *scores, double *sums, bool count) {
+                             const void *logits, const int32_t *labels, const ole_mix *mix,
+                             double smoothing, double scale, void *dlogits, float *scores,
+                             double *sums, bool count) {
     int blocks = (layout->n + WARPS - 1) / WARPS;
     if (blocks > CUDA_ROW_BLOCKS) blocks = CUDA_ROW_BLOCKS;
-    softmax_call s = {labels, layout->n, layout->c, layout->part[0].pitch, smoothing,
-                      scale,  scores,    sums,      context->clock,        count};
+    softmax_call s = {labels,
+                      mix ? mix->labels : NULL,
+                      mix ? mix->share : NULL,
+                      layout->n,
+                      layout->c,
+                      layout->part[0].pitch,
+                      smoothing,
+                      scale,
+                      scores,
+                      sums,
+                      context->clock,
+                      count};
     for_type(layout->type, [&](auto element) {
         typedef decltype(element) T;
         softmax<T><<<blocks, THREADS, 0, context->stream>>>(s, static_cast<const T *>(logits),

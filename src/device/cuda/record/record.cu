@@ -31,60 +31,114 @@ __device__ float value_of(const cuda_samples &s, int channel, int64_t at) {
     return __fdiv_rn(x - s.table[row * 2], s.table[row * 2 + 1]);
 }
 
+/* What an image of a batch is made of: a sample, the one it is blended with (-1: none), and the
+ * first one's share. */
+struct ingredients {
+    int64_t sample, other;
+    float share;
+};
+
+__device__ ingredients find_ingredients(const cuda_samples &s, const int32_t *order, int64_t stride,
+                                        const cuda_clock *clock, int64_t image) {
+    int64_t at = clock->batch * stride + image;
+    ingredients of = {order[at], -1, 1.0f};
+    if (s.others && of.sample >= 0) of = {of.sample, s.others[at], s.shares[clock->batch]};
+    return of;
+}
+
+/* By one thread of each image. */
+__device__ void write_labels(const cuda_samples &s, const ingredients &of, int64_t image,
+                             int32_t *labels, const ole_mix &mix) {
+    labels[image] = of.sample < 0 ? -1 : s.labels[of.sample];
+    if (!mix.labels) return;
+    mix.labels[image] = of.other < 0 ? labels[image] : s.labels[of.other];
+    if (image == 0) *mix.share = of.share;
+}
+
+__device__ void blend8(float value[8], const float other[8], float share) {
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+        value[k] = ole_mix_blend(value[k], other[k], share);
+}
+
+/* Eight channels of a pixel from `first` on. */
+__device__ void read8(const cuda_samples &s, int64_t sample, const ole_photo_draw &from, int pixel,
+                      int first, float value[8]) {
+    int64_t area = (int64_t)s.h * s.w, start = sample < 0 ? 0 : s.index[sample] * s.c * area;
+    int x = pixel % s.w, row = pixel / s.w + from.top;
+    int column = (from.mirror ? s.w - 1 - x : x) + from.left;
+    bool inside = row >= 0 && row < s.h && column >= 0 && column < s.w;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        int64_t at = start + (first + k) * area + (int64_t)row * s.w + column;
+        bool exists = first + k < s.c && sample >= 0;
+        value[k] = exists ? value_of(s, first + k, inside ? at : -1) : 0.0f;
+    }
+}
+
 /* blockIdx.y is the image; a thread takes eight channels of a pixel. */
 template <class T>
 __global__ void assemble(cuda_samples s, const int32_t *order, int64_t stride,
-                         const cuda_clock *clock, int groups, void *images, int32_t *labels) {
+                         const cuda_clock *clock, int groups, void *images, int32_t *labels,
+                         ole_mix mix) {
     int64_t image = blockIdx.y, area = (int64_t)s.h * s.w;
-    int64_t sample = order[clock->batch * stride + image];
-    int64_t start = sample < 0 ? 0 : s.index[sample] * s.c * area;
-    ole_photo_draw from;
-    draw_window(s, clock->epoch, sample, &from);
-    if (blockIdx.x == 0 && threadIdx.x == 0) labels[image] = sample < 0 ? -1 : s.labels[sample];
+    const ingredients of = find_ingredients(s, order, stride, clock, image);
+    ole_photo_draw from, from_other;
+    draw_window(s, clock->epoch, of.sample, &from);
+    if (of.other >= 0) draw_window(s, clock->epoch, of.other, &from_other);
+    if (blockIdx.x == 0 && threadIdx.x == 0) write_labels(s, of, image, labels, mix);
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < area * groups;
          i += (int64_t)gridDim.x * THREADS) {
         int pixel = (int)(i / groups), first = (int)(i % groups) * 8;
-        int x = pixel % s.w, row = pixel / s.w + from.top;
-        int column = (from.mirror ? s.w - 1 - x : x) + from.left;
-        bool inside = row >= 0 && row < s.h && column >= 0 && column < s.w;
-        float value[8];
-#pragma unroll
-        for (int k = 0; k < 8; k++) {
-            int64_t at = start + (first + k) * area + (int64_t)row * s.w + column;
-            bool exists = first + k < s.c && sample >= 0;
-            value[k] = exists ? value_of(s, first + k, inside ? at : -1) : 0.0f;
+        float value[8], other[8];
+        read8(s, of.sample, from, pixel, first, value);
+        if (of.other >= 0) {
+            read8(s, of.other, from_other, pixel, first, other);
+            blend8(value, other, of.share);
         }
         store8<T>(images, image * area * groups + i, value);
     }
 }
 
+/* A pixel with data/loader/photo.h, normalised; zero where it is erased. */
+__device__ void read_photo(const cuda_samples &s, int64_t sample, const ole_photo_draw &draw,
+                           int pixel, float value[8]) {
+    int64_t start = sample < 0 ? 0 : s.index[sample] * s.c * s.h * s.w;
+    const uint8_t *bytes = s.floats ? NULL : s.bytes + start;
+    const float *floats = s.floats ? s.floats + start : NULL;
+    bool kept = sample >= 0 && ole_photo_pixel(&draw, s.photo.jitter > 0, bytes, floats, s.c, s.h,
+                                               s.w, pixel / s.w, pixel % s.w, value);
+#pragma unroll
+    for (int k = 0; k < OLE_PHOTO_CHANNELS; k++)
+        if (kept && k < s.c) value[k] = __fdiv_rn(value[k] - s.mean[k], s.deviation[k]);
+}
+
 /* The same with data/loader/photo.h, for images of up to OLE_PHOTO_CHANNELS channels. */
 template <class T>
 __global__ void assemble_photos(cuda_samples s, const int32_t *order, int64_t stride,
-                                const cuda_clock *clock, int groups, void *images,
-                                int32_t *labels) {
-    __shared__ ole_photo_draw draw;
+                                const cuda_clock *clock, int groups, void *images, int32_t *labels,
+                                ole_mix mix) {
+    __shared__ ole_photo_draw draw, draw_other;
     int64_t image = blockIdx.y, area = (int64_t)s.h * s.w;
-    int64_t sample = order[clock->batch * stride + image];
-    int64_t start = sample < 0 ? 0 : s.index[sample] * s.c * area;
-    const uint8_t *bytes = s.floats ? NULL : s.bytes + start;
-    const float *floats = s.floats ? s.floats + start : NULL;
+    const ingredients of = find_ingredients(s, order, stride, clock, image);
     if (threadIdx.x == 0) {
-        ole_photo_draw_sample(&s.photo, s.seed, s.crop, s.flip, s.h, s.w, clock->epoch, sample,
+        ole_photo_draw_sample(&s.photo, s.seed, s.crop, s.flip, s.h, s.w, clock->epoch, of.sample,
                               &draw);
-        if (blockIdx.x == 0) labels[image] = sample < 0 ? -1 : s.labels[sample];
+        if (blockIdx.x == 0) write_labels(s, of, image, labels, mix);
     }
+    if (threadIdx.x == 32 && of.other >= 0)
+        ole_photo_draw_sample(&s.photo, s.seed, s.crop, s.flip, s.h, s.w, clock->epoch, of.other,
+                              &draw_other);
     __syncthreads();
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < area * groups;
          i += (int64_t)gridDim.x * THREADS) {
         int pixel = (int)(i / groups);
-        float value[8] = {0}; /* of all groups, the first has every channel */
-        bool kept = i % groups == 0 && sample >= 0 &&
-                    ole_photo_pixel(&draw, s.photo.jitter > 0, bytes, floats, s.c, s.h, s.w,
-                                    pixel / s.w, pixel % s.w, value);
-#pragma unroll
-        for (int k = 0; k < OLE_PHOTO_CHANNELS; k++)
-            if (kept && k < s.c) value[k] = __fdiv_rn(value[k] - s.mean[k], s.deviation[k]);
+        float value[8] = {0}, other[8] = {0}; /* of all groups, the first has every channel */
+        if (i % groups == 0) read_photo(s, of.sample, draw, pixel, value);
+        if (i % groups == 0 && of.other >= 0) {
+            read_photo(s, of.other, draw_other, pixel, other);
+            blend8(value, other, of.share);
+        }
         store8<T>(images, image * area * groups + i, value);
     }
 }
@@ -93,7 +147,9 @@ __global__ void assemble_photos(cuda_samples s, const int32_t *order, int64_t st
 
 extern "C" void cuda_assemble(ole_device_context *context, const cuda_samples *samples,
                               const int32_t *order, int64_t stride, int64_t n,
-                              const cuda_layout *layout, void *images, int32_t *labels) {
+                              const cuda_layout *layout, void *images, int32_t *labels,
+                              const ole_mix *mix) {
+    const ole_mix to = mix ? *mix : ole_mix{NULL, NULL};
     int groups = layout->part[0].pitch / 8;
     int64_t work = (int64_t)layout->h * layout->w * groups;
     dim3 grid((unsigned)((work + THREADS - 1) / THREADS), (unsigned)n);
@@ -101,7 +157,7 @@ extern "C" void cuda_assemble(ole_device_context *context, const cuda_samples *s
         auto kernel =
             samples->augments ? assemble_photos<decltype(element)> : assemble<decltype(element)>;
         kernel<<<grid, THREADS, 0, context->stream>>>(*samples, order, stride, context->clock,
-                                                      groups, images, labels);
+                                                      groups, images, labels, to);
     });
     cuda_launched(context, "assemble");
 }

@@ -30,8 +30,10 @@ struct ole_feed {
     int64_t *index; /* device memory, like the next four */
     int32_t *labels;
     float *table;
-    int32_t *order; /* [batches * batch] */
-    double *rates;  /* [batches] */
+    int32_t *order;  /* [batches * batch] */
+    double *rates;   /* [batches] */
+    int32_t *others; /* [batches * batch], NULL like the next unless batches are mixed */
+    float *shares;   /* [batches] */
 };
 
 struct ole_recording {
@@ -158,8 +160,9 @@ static ole_status resident_create(ole_device_context *context, const ole_residen
 static void feed_free(ole_device_context *context, ole_feed *feed) {
     if (!feed) return;
     cudaStreamSynchronize(context->stream);
-    void *all[] = {feed->index, feed->labels, feed->table, feed->order, feed->rates};
-    for (int i = 0; i < 5; i++)
+    void *all[] = {feed->index, feed->labels, feed->table, feed->order,
+                   feed->rates, feed->others, feed->shares};
+    for (int i = 0; i < 7; i++)
         cudaFree(all[i]);
     free(feed);
 }
@@ -197,6 +200,10 @@ static ole_status feed_create(ole_device_context *context, const ole_feed_spec *
     feed->table = send_table(context, spec);
     feed->order = send(context, NULL, (size_t)(spec->batches * spec->batch) * sizeof *feed->order);
     feed->rates = send(context, NULL, (size_t)spec->batches * sizeof *feed->rates);
+    if (spec->mixes) {
+        feed->others = send(context, NULL, (size_t)(spec->batches * spec->batch) * sizeof(int32_t));
+        feed->shares = send(context, NULL, (size_t)spec->batches * sizeof *feed->shares);
+    }
     feed->samples = (cuda_samples){
         .bytes = resident->floating ? NULL : resident->data,
         .floats = resident->floating ? resident->data : NULL,
@@ -210,6 +217,8 @@ static ole_status feed_create(ole_device_context *context, const ole_feed_spec *
         .flip = spec->flip,
         .photo = spec->photo,
         .augments = ole_photo_is_on(&spec->photo),
+        .others = feed->others,
+        .shares = feed->shares,
         .table = feed->table,
         .statistics = spec->channels,
     };
@@ -279,13 +288,15 @@ static void tick(ole_device_context *context, const ole_feed *feed) {
 }
 
 static void assemble(ole_device_context *context, const ole_feed *feed, int64_t n,
-                     ole_layout layout, void *images, int32_t *labels) {
-    cuda_assemble(context, &feed->samples, feed->order, feed->batch, n, layout, images, labels);
+                     ole_layout layout, void *images, int32_t *labels, const ole_mix *mix) {
+    cuda_assemble(context, &feed->samples, feed->order, feed->batch, n, layout, images, labels,
+                  mix);
 }
 
 static void softmax(ole_device_context *context, ole_layout layout, const void *logits,
-                    const int32_t *labels, double smoothing, double scale, void *dlogits) {
-    cuda_softmax(context, layout, logits, labels, smoothing, scale, dlogits, NULL, NULL, true);
+                    const int32_t *labels, const ole_mix *mix, double smoothing, double scale,
+                    void *dlogits) {
+    cuda_softmax(context, layout, logits, labels, mix, smoothing, scale, dlogits, NULL, NULL, true);
 }
 
 static ole_rows rows(ole_device_context *context, ole_layout layout, ole_shape shape) {
@@ -332,7 +343,8 @@ static bool open_replays(ole_device_context *context) {
 }
 
 /* The order as the GPU needs it: 32 bits, -1 past the end of the last batch. */
-static void send_order(ole_device_context *context, ole_feed *feed, const int64_t *order) {
+static void send_order(ole_device_context *context, const ole_feed *feed, const int64_t *order,
+                       int32_t *to) {
     size_t length = (size_t)(feed->batches * feed->batch);
     int32_t *list = malloc(length * sizeof *list);
     if (!list) {
@@ -341,7 +353,7 @@ static void send_order(ole_device_context *context, ole_feed *feed, const int64_
     }
     for (size_t i = 0; i < length; i++)
         list[i] = (int32_t)order[i];
-    cuda_copy(context, feed->order, list, length * sizeof *list, cudaMemcpyHostToDevice,
+    cuda_copy(context, to, list, length * sizeof *list, cudaMemcpyHostToDevice,
               "starting an epoch");
     free(list);
 }
@@ -353,7 +365,13 @@ static ole_status start(ole_device_context *context, ole_feed *feed, const ole_f
     if (!open_replays(context)) return cuda_failure(context, error);
     context->replays->queued = 0;
     context->replays->first_step = (int64_t)epoch->step;
-    send_order(context, feed, epoch->order);
+    send_order(context, feed, epoch->order, feed->order);
+    if (feed->others) {
+        send_order(context, feed, epoch->others, feed->others);
+        cuda_copy(context, feed->shares, epoch->shares,
+                  (size_t)feed->batches * sizeof *feed->shares, cudaMemcpyHostToDevice,
+                  "starting an epoch");
+    }
     cuda_copy(context, feed->rates, epoch->rates, (size_t)feed->batches * sizeof *feed->rates,
               cudaMemcpyHostToDevice, "starting an epoch");
     const cuda_clock clock = {.step = epoch->step,
