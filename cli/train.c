@@ -244,8 +244,9 @@ static void say(void *context, const char *text) {
 static int make_folder(char name[PATH]) {
     if (ole_ranks_launched()) {
         if (ole_ranks_launched_rank() == 0)
-            fail_command("train", "missing option --out: ranks that train together need a run folder, "
-                                  "such as runs/first");
+            fail_command("train",
+                         "missing option --out: ranks that train together need a run folder, "
+                         "such as runs/first");
         return EXIT_USAGE;
     }
     snprintf(name, PATH, "ole-run");

@@ -144,12 +144,11 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
     *r = (trained_data){.data = data};
     if (!read_run(r, command, model)) return EXIT_FAILED;
     if (!data && !(r->recipe && r->options.data)) {
-        fail_command(command,
-                     "%s: no config.yaml beside it records the data it was trained on; name %s",
-                     model,
-                     strcmp(command, "predict") == 0
-                         ? "files, such as X.npy or cat.jpg"
-                         : "the data, such as npy:X.npy,y.npy or folder:photos");
+        fail_command(
+            command, "%s: no config.yaml beside it records the data it was trained on; name %s",
+            model,
+            strcmp(command, "predict") == 0 ? "files, such as X.npy or cat.jpg"
+                                            : "the data, such as npy:X.npy,y.npy or folder:photos");
         return EXIT_USAGE;
     }
     if (!data) tell_command(command, "%s, the run's data", r->data = r->options.data);

@@ -83,8 +83,9 @@ static bool check_mode(const arguments *a, int *code) {
             return false;
         }
     if (!a->model && !a->data[0])
-        fail_command("novelty", "missing argument MODEL, or features without one: --known X.npy,y.npy; "
-                                "see 'ole novelty --help'");
+        fail_command("novelty",
+                     "missing argument MODEL, or features without one: --known X.npy,y.npy; "
+                     "see 'ole novelty --help'");
     else if (a->method == OLE_EMBED_MLP + 1 && a->save)
         fail_command("novelty", "--save needs a map: --method none has none");
     else

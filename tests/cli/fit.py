@@ -168,6 +168,14 @@ def check_report(ole, work):
     check_that(f"as doubles, reported: {done.stderr}", done.stderr == "ole report: " + told.replace("X.npy", "X64.npy")
                and "too low: the model was fitted on some of the 80 samples" in (work / "own.html").read_text())
     check_that("others", "fitted on" not in ole.run(*"eval m.safetensors npy:T.npy,T.txt".split()).stderr)
+    before = (work / "m.safetensors").read_bytes()
+    done = ole.run(*"novelty m.safetensors --known npy:X.npy,X.txt".split())
+    check_that(f"no threshold from them: {done.stderr}", "fitted on rows" in done.stderr and done.returncode == 0 and
+               "the threshold in m.safetensors stays as it is" in done.stderr and
+               (work / "m.safetensors").read_bytes() == before)
+    (work / "bytes.npy").write_bytes(npyfile.array("|u1", (2, DIM), [7] * 2 * DIM))
+    check(ole, "predict m.safetensors bytes.npy", code=1, err="ole predict: bytes.npy: features are uint8; save them "
+          "with .astype('float32')\n")
     done = ole.run(*"report m.safetensors --out bare.html".split())
     check_that(f"without data: {done.stderr}", done.returncode == 0 and "--data" in done.stderr and
                "Confusion" not in (work / "bare.html").read_text() and cells(work / "bare.html", "The model"))

@@ -267,9 +267,10 @@ def check_own_data(ole, work):
     samples = read_json(ole, *"predict m --json".split())
     check_that("in JSON", [p["row"] for p in samples] == rows)
     shutil.copy(work / "shared/best.safetensors", work / "elsewhere/lone.safetensors")
-    for command in ("eval", "predict"):
+    for command, what in (("eval", "the data, such as npy:X.npy,y.npy or folder:photos"),
+                          ("predict", "files, such as X.npy or cat.jpg")):
         check(elsewhere, f"{command} lone.safetensors", code=2, err=f"ole {command}: lone.safetensors: no "
-              "config.yaml beside it records the data it was trained on; name the data, such as folder:photos\n")
+              f"config.yaml beside it records the data it was trained on; name {what}\n")
 
 
 def check_rows(ole, work):

@@ -511,7 +511,7 @@ static void test_round_numbers(void **state) {
     assert_ticks(1e-6, 1e3, true, 5, "1e−06 0.0001 0.01 1 100");
     assert_ticks(1e-300, 1, true, 3, "1e−300 1e−200 1e−100 1");
     assert_ticks(DBL_TRUE_MIN, DBL_MAX, true, 2, "1e−08 1e+308");
-    assert_ticks(DBL_TRUE_MIN, DBL_TRUE_MIN, true, 3, "9.881e−324");
+    assert_ticks(DBL_TRUE_MIN, DBL_TRUE_MIN, true, 3, "9.88131e−324");
     assert_ticks(7, 7, false, 3, "6.5 7.0 7.5");
 }
 
