@@ -102,9 +102,10 @@ static bool store_stdin(const char *start, size_t length) {
 static bool read_stdin(const char *command, file_function *use, void *context, bool *failed) {
     char *line = NULL;
     size_t room = 0;
-    bool enough = false, first = true;
-    for (ssize_t length; !enough && (length = getline(&line, &room, stdin)) >= 0; first = false) {
-        if (first && begins_file(line, (size_t)length)) {
+    bool enough = false;
+    int64_t lines = 0;
+    for (ssize_t length; !enough && (length = getline(&line, &room, stdin)) >= 0;) {
+        if (lines++ == 0 && begins_file(line, (size_t)length)) {
             if (store_stdin(line, (size_t)length)) {
                 enough = use(context, "/dev/stdin");
             } else {
@@ -122,6 +123,10 @@ static bool read_stdin(const char *command, file_function *use, void *context, b
         if (line[length - 1] == '\n') line[--length] = '\0';
         if (length > 0 && line[length - 1] == '\r') line[length - 1] = '\0';
         if (*line) enough = use(context, line);
+    }
+    if (lines == 0) { /* what was to write there has probably failed */
+        fail_command(command, "stdin: empty; expected an image or file names, one per line");
+        *failed = true;
     }
     free(line);
     return enough;

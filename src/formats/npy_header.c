@@ -162,8 +162,8 @@ static const char *kind_advice(char kind) {
     case 'S':
     case 'U':
     case 'a':
-        return "strings are not supported; save integers, as from numpy.unique(x, "
-               "return_inverse=True)";
+        return "strings are no features; save those with .astype('float32'), and name the labels "
+               "behind them";
     default:
         return "this type is not supported; save it as float32, float64 or an integer type";
     }

@@ -314,6 +314,8 @@ def check_file_lists(ole, work):
     check(ole, "predict shared -", code=1, shell='cat cut.png | "$@"', err=ole.run(
         "predict", "shared", "cut.png").stderr.replace("cut.png", "/dev/stdin"))
     (work / "list").write_bytes(b"photos/day/00.pgm\0photos/day/01.pgm\0")
+    check(ole, "predict shared -", code=1, shell='"$@" </dev/null', err="ole predict: stdin: empty; expected an image or "
+          "file names, one per line\n")
     check(ole, "predict shared -", code=1, shell='"$@" <list', err="ole predict: stdin: neither an image nor a list "
           "of file names, one per line (it holds NUL bytes)\n")
     (work / "empty").mkdir()

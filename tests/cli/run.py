@@ -492,8 +492,8 @@ def check_bad_files(ole):
         "structured.npy": f"header, byte 20: {one_field}",
         "complex.npy": "header, byte 20: dtype '<c8': complex numbers are not supported; save the real "
                        "and imaginary parts separately",
-        "string.npy": "header, byte 20: dtype '<U1': strings are not supported; save integers, as from "
-                      "numpy.unique(x, return_inverse=True)",
+        "string.npy": "header, byte 20: dtype '<U1': strings are no features; save those with "
+                      ".astype('float32'), and name the labels behind them",
         "negative.npy": f"header, byte 64: a dimension is negative: {DAMAGED}",
         "overflow.npy": f"shape (4294967296, 4294967296) is larger than any file: {DAMAGED}",
         "no-shape.npy": f"header, byte 50: key 'shape' is missing: {DAMAGED}",

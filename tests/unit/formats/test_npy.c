@@ -400,9 +400,8 @@ static const header_case header_cases[] = {
                          "parts separately"},
     {"{'descr': '|b1'}",
      ": header, byte 20: dtype '|b1': booleans are not supported; save them with .astype('uint8')"},
-    {"{'descr': '<U5'}",
-     ": header, byte 20: dtype '<U5': strings are not supported; save integers, as from "
-     "numpy.unique(x, return_inverse=True)"},
+    {"{'descr': '<U5'}", ": header, byte 20: dtype '<U5': strings are no features; save those with "
+                         ".astype('float32'), and name the labels behind them"},
     {"{'descr': '<M8[ns]'}", ": header, byte 20: dtype '<M8[ns]': this type is not supported; save "
                              "it as float32, float64 or an "
                              "integer type"},
