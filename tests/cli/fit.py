@@ -159,6 +159,20 @@ def check_none(ole, work):
     check_that(f"no classifier: {done.stderr}", done.returncode == 1 and "has no trained classifier" in done.stderr)
 
 
+def check_transform(ole, work):
+    """Where no step helps it says so; equal rows are warned of."""
+    write(work, "apart", [[i % 2 * 9.0, (i + 1) % 2 * 9.0] for i in range(20)], [NAMES[i % 2] for i in range(20)])
+    args = "fit apart.npy apart.txt --out tr.safetensors --method transform".split()
+    told, text, note = read_json(ole, *args, "--json"), ole.run(*args).stdout, "no step helped: the map only scales the rows"
+    check_that(f"transform: {told}, {text}", told["iterations"] == 0 and told["note"] == note and f" {note}\n" in text)
+    told = read_json(ole, *"fit X.npy X.txt --out tr.safetensors --method transform --epochs 3 --json".split())
+    check_that(f"steps: {told}", told["iterations"] == 3 and "note" not in told)
+    write(work, "zeros", [[0.0, 0.0]] * 6, NAMES[:2] * 3)
+    done = ole.run(*"fit zeros.npy zeros.txt --out z.safetensors --lambda 0 --weight-decay 0.1 --no-unknown".split())
+    check_that(f"equal rows: {done.stderr}", done.returncode == 0 and done.stderr ==
+               "ole fit: warning: zeros.npy: all rows are equal, so nothing tells the classes apart\n")
+
+
 def check_labels(ole, work):
     """Numbers are names too; negative ones are ignored. One row per class leaves nothing to hold out."""
     told = read_json(ole, *"fit numbers.npy numbers.txt --out n.safetensors --json --balanced".split())
@@ -184,8 +198,21 @@ def check_mistakes(ole, work):
     wrong("short.npy short.txt", "short.npy has 3 rows and short.txt has 2 labels; they must match")
     wrong("no.npy X.txt", "no.npy: cannot open: No such file or directory")
     wrong("X.npy X.txt --folds 1", "--folds 1: give at least 2, or 0", 2)
-    wrong("X.npy X.txt --score no", "--score 'no': expected one of " + ", ".join(
+    wrong("X.npy X.txt --score no", "--score 'no': expected auto or one of " + ", ".join(
         "softmax calibrated residual cosine energy gen knn vim mahalanobis relative fdbd nci neco".split()), 2)
+    for method, given, takes in (
+            ("none", "score softmax", "linear or mlp, which have a classifier"), ("none", "lambda 3", "linear or mlp"),
+            ("none", "balanced", "linear or mlp"), ("none", "epochs 3", "linear, mlp or transform"),
+            ("transform", "lambda 1", "linear or mlp"), ("transform", "score auto", "linear or mlp, which have a classifier"),
+            ("transform", "weight-decay auto", "linear or mlp"), ("linear", "width 64", "mlp"),
+            ("linear", "batch-size 3", "mlp"), ("linear", "lr 9", "mlp"), ("mlp", "tolerance 0.1", "linear")):
+        wrong(f"X.npy X.txt --method {method} --{given}",
+              f"--{given.split()[0]} does not apply to --method {method}: give it with {takes}", 2)
+    wrong("X.npy X.txt --score knn --no-unknown", "--score cannot be combined with --no-unknown", 2)
+    for name in ("m.pt", "m", ".safetensors"):
+        check(ole, f"fit X.npy X.txt --out {name}", code=2,
+              err=f"ole fit: --out '{name}': models are .safetensors files; give a name with this ending\n")
+        check_that(f"{name} is not written", not (work / name).exists())
     wrong("X.npy X.txt --lambda -1", "--lambda '-1': expected auto or a number from 0 to 1000000", 2)
     check(ole, "fit X.npy X.txt --out X.npy", code=2, err=ole.run(*"fit X.npy X.txt --out X.npy".split()).stderr)
     check_that("the input is spared", (work / "X.npy").stat().st_size > 3000)
@@ -199,6 +226,7 @@ def check_all(ole, work):
     check_apply(ole, work)
     check_report(ole, work)
     check_none(ole, work)
+    check_transform(ole, work)
     check_labels(ole, work)
     check_mistakes(ole, work)
 
