@@ -546,6 +546,25 @@ static bool check_classes(const embedding *e, const char *label_path) {
     return false;
 }
 
+/* Whether each test row has a class to be found in. */
+static bool check_test_classes(const arguments *a, const embedding *e, const embedding *test) {
+    size_t rows = (size_t)e->rows;
+    int64_t *known = malloc(rows * sizeof *known);
+    if (!known) return fail_command("analyze", "out of memory for labels"), false;
+    memcpy(known, e->labels, rows * sizeof *known);
+    qsort(known, rows, sizeof *known, ole_by_rising_integer);
+    int64_t i = test->dim == e->dim ? 0 : test->rows; /* which is explained later */
+    while (i < test->rows && (test->labels[i] < 0 || bsearch(&test->labels[i], known, rows,
+                                                             sizeof *known, ole_by_rising_integer)))
+        i++;
+    free(known);
+    if (i == test->rows) return true;
+    char room[LABEL_ROOM];
+    fail_command("analyze", "%s: row %" PRId64 " has the label '%s', which no row of %s has",
+                 a->test[1], i, embedding_label(e, test->labels[i], room), a->labels);
+    return false;
+}
+
 int run_analyze(int argc, char **argv) {
     arguments a;
     int code;
@@ -558,7 +577,7 @@ int run_analyze(int argc, char **argv) {
     bool opened = embedding_open(&e, &reader, a.features, a.labels);
     if (opened && a.test[0])
         opened = embedding_open(&test, &reader, a.test[0], a.test[1]) &&
-                 embedding_share_names(&e, &test, "analyze");
+                 embedding_share_names(&e, &test, "analyze") && check_test_classes(&a, &e, &test);
     opened = opened && check_classes(&e, a.labels);
     code = opened ? analyze(&a, &e, &test) : EXIT_FAILED;
     embedding_close(&e);
