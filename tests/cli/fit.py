@@ -79,6 +79,17 @@ def check_linear(ole, work):
     check_that(f"and its threshold: {unknown}", unknown[0] < 25 and unknown[1] > 24)
     judged = read_json(ole, *"eval m.safetensors npy:X.npy,X.txt,T.npy,T.txt --json".split())
     check_that(f"eval: {judged}", abs(judged["error"] - 100 * (1 - right)) < 1e-6 and judged["knn1_error"] < 15)
+    pair = read_json(ole, *"eval m.safetensors T.npy T.txt --json".split())
+    check_that(f"eval of two files takes all rows: {pair}", pair["n"] == 100 and pair["error"] == judged["error"])
+    check(ole, "eval m.safetensors T.npy T.txt X.npy", code=2,
+          err="ole eval: unexpected argument 'X.npy'; see 'ole eval --help'\n")
+    check(ole, "eval m.safetensors digits T.txt", code=2, err="ole eval: 'digits' and 'T.txt': name one data set, or "
+          "features as .npy, .npz or .csv and their labels, without a comma\n")
+    long = "the name of a class of 34 letters."
+    write(work, "long", [[i % 2 + 0.1 * i] for i in range(12)], [(long, "accept_reservations")[i % 2] for i in range(12)])
+    ole.run(*"fit long.npy long.txt --out long.safetensors --lambda 0 --weight-decay 0.1 --no-unknown".split())
+    text = ole.run(*"eval long.safetensors long.npy long.txt".split()).stdout
+    check_that(f"long names: {text}", f"\n{'accept_reservations':32} " in text and "\nclass" + " " * 28 in text)
     done = ole.run(*"export m.safetensors --onnx m.onnx".split())
     check_that(f"export: {done.stderr}", done.returncode == 0 and (work / "m.onnx").stat().st_size > 500)
 
