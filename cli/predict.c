@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "common/common.h"
 #include "common/download.h"
+#include "common/embedding.h"
 #include "common/image_files.h"
 #include "common/model_and_data.h"
 
@@ -150,6 +151,16 @@ static bool predict_mapped(predicting *a, const char *path, bool *predicted, ole
         int64_t count = h->shape[0] - first < CHUNK ? h->shape[0] - first : CHUNK;
         const float *from = rows + first * dim;
         good = ole_model_predict(a->from.model, from, count, predictions, error) == OLE_OK;
+        if (!good) { /* the model counts the rows of one call */
+            const ole_error why = *error;
+            int64_t bad = embedding_bad_row(from, count, dim);
+            if (bad >= 0)
+                snprintf(error->message, sizeof error->message,
+                         "%s: row %" PRId64 " holds NaN or Inf", path, first + bad);
+            else
+                snprintf(error->message, sizeof error->message,
+                         "%s, from row %" PRId64 " on: %.300s", path, first, why.message);
+        }
         for (int64_t i = 0; i < count && good; i++)
             print(a, path, first + i, &predictions[i]);
         if (good && h->shape[0] > CHUNK)
@@ -165,11 +176,16 @@ static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     float *rows;
     bool predicted = false;
     if (takes_arrays(a) && predict_mapped(a, path, &predicted, error)) return true;
-    if (predicted && error->status != OLE_ERROR_DATA) return false;
-    *error = (ole_error){.message = "out of memory"}; /* else the same again, for its message */
+    if (predicted) return false;
+    *error = (ole_error){.message = "out of memory"};
     bool good = ole_model_read_npy(a->from.model, path, &rows, &count, error) == OLE_OK;
     ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
-    good = p && ole_model_predict(a->from.model, rows, count, p, error) == OLE_OK;
+    if (p && ole_model_predict(a->from.model, rows, count, p, error) != OLE_OK) {
+        const ole_error why = *error;
+        snprintf(error->message, sizeof error->message, "%s: %.300s", path, why.message);
+        good = false;
+    }
+    good = good && p;
     for (int64_t i = 0; i < count && good; i++)
         print(a, path, i, &p[i]);
     free(p);

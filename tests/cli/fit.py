@@ -105,7 +105,16 @@ def check_apply(ole, work):
     check(ole, "apply m.safetensors m.safetensors --out Z2.npy", code=1, err=ole.run(
         *"apply m.safetensors m.safetensors --out Z2.npy".split()).stderr)
     check(ole, "apply m.safetensors nan.npy --out Z2.npy", code=1,
-          err="ole apply: nan.npy, from row 0 on: row 7 holds NaN or Inf\n")
+          err="ole apply: nan.npy: row 7 holds NaN or Inf\n")
+    check(ole, "predict m.safetensors nan.npy", code=1, err="ole predict: nan.npy: row 7 holds NaN or Inf\n")
+    rows = [[0.5] * DIM] * 17000
+    for descr in "<f4", "<f8":  # mapped and read, beyond the first block
+        write(work, "long", rows[:16500] + [[math.inf] * DIM] + rows[16501:], descr=descr)
+        check(ole, "apply m.safetensors long.npy --out Z2.npy", code=1,
+              err="ole apply: long.npy: row 16500 holds NaN or Inf\n")
+        done = ole.run(*"predict m.safetensors long.npy".split())
+        check_that(f"predict: {done.stderr}", done.returncode == 1 and
+                   done.stderr.startswith("ole predict: long.npy: row 16500 holds NaN or Inf"))
     check_that("nothing half-written", not (work / "Z2.npy").exists())
 
 
