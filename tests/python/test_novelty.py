@@ -106,6 +106,7 @@ class Mistakes(unittest.TestCase):
             (lambda: ole.novelty(X, Y[:9], **FIXED), "labels have shape (9,)"),
             (lambda: ole.novelty(X, Y, keep=1.5, **FIXED), "keep is 1.5"),
             (lambda: ole.novelty(X, Y, method="svm"), "'linear'"),
+            (lambda: ole.novelty(X, Y, method="transform"), "'transform' has no classifier: use linear, mlp or none"),
             (lambda: ole.novelty(X, Y, choose=False, **FIXED).plot(), "no novel rows"),
         ):
             with self.subTest(words=words), self.assertRaises(ole.InputError) as raised:
