@@ -261,7 +261,7 @@ def clinc(folder, program, work, split, fast, given):
             print(f"| {name} | {100 * np.mean(values):.2f} ± {100 * np.std(values, ddof=1):.2f} |", flush=True)
 
 
-def arrays(name, x, y, program, work, fast):
+def arrays(name, x, y, program, work, fast, given):
     """Five random halves: the one to learn from, the other to test. For the AUROC a random 30 % of the classes are novel,
     so in no row of the fit."""
     rows, y = {}, y.astype(str)
@@ -272,7 +272,7 @@ def arrays(name, x, y, program, work, fast):
         known = ~np.isin(y, classes[:round(0.3 * len(classes))])
         inner = len(a) * 4 // 5
         c = tuned(x[a[:inner]], y[a[:inner]], x[a[inner:]], y[a[inner:]])
-        layer = () if fast else (("ole mlp", Ole(program, work, "mlp", "--method", "mlp", "--width", "128")),)
+        layer = () if fast else (("ole mlp", Ole(program, work, "mlp", "--method", "mlp", *(given or ("--width", "128")))),)
         for method, m in (("ole linear", Ole(program, work, "linear")), *layer, ("logistic regression", logistic(c)),
                           ("LDA", Sklearn(LinearDiscriminantAnalysis("lsqr", shrinkage="auto"))),
                           ("1-NN", Sklearn(KNeighborsClassifier(1, metric="cosine")))):
@@ -336,30 +336,30 @@ def main():
     parser.add_argument("--data", default=os.environ.get("OLE_DATA", ""))
     parser.add_argument("--only", nargs="*", default=["pace", "full", "few", "predict", "sets", "speed"])
     parser.add_argument("--fast", action="store_true", help="no cross-validation on all of CLINC150, and no `mlp` on the other sets")
-    parser.add_argument("--mlp", default="", metavar="FLAGS", help="of `ole fit --method mlp` on CLINC150, such as settings "
-                        "that an earlier search has chosen")
+    parser.add_argument("--mlp", default="", metavar="FLAGS", help="of `ole fit --method mlp`, such as settings that an "
+                        "earlier search has chosen")
     options = parser.parse_args()
     program, data = os.path.abspath(options.ole), Path(options.data)
-    folder = data / "embeddings"
+    folder, given = data / "embeddings", options.mlp.split()
     load_package(program)
     print(f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}, {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         if {"pace", "full", "few", "predict"} & set(options.only):
             if (folder / "clinc_train_x.npy").exists():
-                clinc(folder, program, work, options.only, options.fast, options.mlp.split())
+                clinc(folder, program, work, options.only, options.fast, given)
             else:
                 print(f"\nskipped CLINC150: no {folder}/clinc_train_x.npy")
         if "sets" in options.only:
             from sklearn.datasets import load_digits
-            arrays("Digits", *(a.astype(t) for a, t in zip(load_digits(return_X_y=True), ("f4", "i8"))), program, work, options.fast)
+            arrays("Digits", *(a.astype(t) for a, t in zip(load_digits(return_X_y=True), ("f4", "i8"))), program, work, options.fast, given)
             if (data / "faces/att_faces").is_dir():
-                arrays("AT&T faces", *faces(data / "faces/att_faces"), program, work, options.fast)
+                arrays("AT&T faces", *faces(data / "faces/att_faces"), program, work, options.fast, given)
             else:
                 print(f"\nskipped AT&T faces: no {data}/faces/att_faces")
             if (folder / "stl10_x.npy").exists():
                 y = np.array((folder / "stl10_y.txt").read_text().splitlines())
-                arrays("STL-10 features", np.load(folder / "stl10_x.npy").astype("f4"), y, program, work, options.fast)
+                arrays("STL-10 features", np.load(folder / "stl10_x.npy").astype("f4"), y, program, work, options.fast, given)
             else:
                 print(f"\nskipped STL-10: no {folder}/stl10_x.npy")
         if "speed" in options.only:
