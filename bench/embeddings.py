@@ -7,7 +7,8 @@ FOLDER (default: $OLE_DATA) may hold
   embeddings/stl10_x.npy, stl10_y.txt                        features of STL-10, as `ole features` writes them
 What is missing is skipped, with a line that says so. Digits come with scikit-learn.
 
-Parts: pace (one fit with the same penalty, in turns), full, few (10 queries per class), sets (5 random halves), speed.
+Parts: pace (one fit with the same penalty, in turns), full, few (10 queries per class), predict (a million rows through
+models of CLINC150), sets (5 random halves), speed.
 
 Settings are chosen on training and validation rows: by `ole fit` on its own held-out rows, for logistic regression on a
 grid of C on the validation rows. The test rows are looked at once, for the table, and so are the out-of-scope queries: the
@@ -37,6 +38,7 @@ from threadpoolctl import threadpool_limits
 ole = None  # the Python package, by load_package()
 
 GRID = (1, 3, 10, 30, 100, 300)
+CHOSEN = ("--width", "512", "--lambda", "0", "--weight-decay", "0.0031622776601683794")  # for mlp, by an earlier search
 
 
 class Ole:
@@ -197,6 +199,24 @@ def pace(x, y, program, work, threads, rounds):
         print(f"| {name} | {notes[name][0]} | {notes[name][1]:.4f} | {wall:.2f} | {cpu:.2f} |", flush=True)
 
 
+def prediction(x, y, program, work, given, threads, rows=1_000_000):
+    """The calls of the estimators on many rows, CLINC150's own again and again: CPU and wall seconds, and the memory."""
+    big = np.tile(x, (rows // len(x) + 1, 1))[:rows]
+    linear = "--lambda", "0", "--weight-decay", "2e-6"
+    print(f"\n## {rows} x {x.shape[1]} rows, 150 classes, {threads} threads\n\n| model | score | predict, CPU s | wall, s "
+          "| score_samples, CPU s | wall, s | memory, MB |\n|---|---|---|---|---|---|---|")
+    for name, score, flags in (("linear", "softmax", linear), ("linear", "residual", linear),
+                               ("mlp", "residual", ("--method", "mlp", *given))):
+        Ole(program, work, name, *flags, "--score", score).fit(x, y)
+        model, cells = ole.OLEClassifier.load(work / "m.safetensors", n_jobs=threads), []
+        for call in model.predict, model.score_samples:
+            cpu, start = time.process_time(), time.perf_counter()
+            call(big)
+            cells += [f"{time.process_time() - cpu:.1f}", f"{time.perf_counter() - start:.1f}"]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"| {name} | {score} | {' | '.join(cells)} | {peak:.0f} |", flush=True)
+
+
 def clinc(folder, program, work, split, fast, given):
     def part(name):
         return (np.load(folder / f"clinc_{name}_x.npy").astype(np.float32),
@@ -204,6 +224,8 @@ def clinc(folder, program, work, split, fast, given):
     train, val, test, novel = part("train"), part("val"), part("test"), part("oos_test")[0]
     for threads in (1, 2) if "pace" in split else ():
         pace(*train, program, work, threads, 5)
+    if "predict" in split:
+        prediction(*train, program, work, given or CHOSEN, 2)
     if "full" in split:
         print("\n## CLINC150\n\n| method | accuracy, % | AUROC: score, value (95 % interval) | fit, s | CPU s | |\n"
               "|---|---|---|---|---|---|")
@@ -239,7 +261,7 @@ def clinc(folder, program, work, split, fast, given):
             print(f"| {name} | {100 * np.mean(values):.2f} ± {100 * np.std(values, ddof=1):.2f} |", flush=True)
 
 
-def arrays(name, x, y, program, work, fast):
+def arrays(name, x, y, program, work, fast, given):
     """Five random halves: the one to learn from, the other to test. For the AUROC a random 30 % of the classes are novel,
     so in no row of the fit."""
     rows, y = {}, y.astype(str)
@@ -250,7 +272,7 @@ def arrays(name, x, y, program, work, fast):
         known = ~np.isin(y, classes[:round(0.3 * len(classes))])
         inner = len(a) * 4 // 5
         c = tuned(x[a[:inner]], y[a[:inner]], x[a[inner:]], y[a[inner:]])
-        layer = () if fast else (("ole mlp", Ole(program, work, "mlp", "--method", "mlp", "--width", "128")),)
+        layer = () if fast else (("ole mlp", Ole(program, work, "mlp", "--method", "mlp", *(given or ("--width", "128")))),)
         for method, m in (("ole linear", Ole(program, work, "linear")), *layer, ("logistic regression", logistic(c)),
                           ("LDA", Sklearn(LinearDiscriminantAnalysis("lsqr", shrinkage="auto"))),
                           ("1-NN", Sklearn(KNeighborsClassifier(1, metric="cosine")))):
@@ -312,32 +334,32 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("ole")
     parser.add_argument("--data", default=os.environ.get("OLE_DATA", ""))
-    parser.add_argument("--only", nargs="*", default=["pace", "full", "few", "sets", "speed"])
+    parser.add_argument("--only", nargs="*", default=["pace", "full", "few", "predict", "sets", "speed"])
     parser.add_argument("--fast", action="store_true", help="no cross-validation on all of CLINC150, and no `mlp` on the other sets")
-    parser.add_argument("--mlp", default="", metavar="FLAGS", help="of `ole fit --method mlp` on CLINC150, such as settings "
-                        "that an earlier search has chosen")
+    parser.add_argument("--mlp", default="", metavar="FLAGS", help="of `ole fit --method mlp`, such as settings that an "
+                        "earlier search has chosen")
     options = parser.parse_args()
     program, data = os.path.abspath(options.ole), Path(options.data)
-    folder = data / "embeddings"
+    folder, given = data / "embeddings", options.mlp.split()
     load_package(program)
     print(f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}, {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        if {"pace", "full", "few"} & set(options.only):
+        if {"pace", "full", "few", "predict"} & set(options.only):
             if (folder / "clinc_train_x.npy").exists():
-                clinc(folder, program, work, options.only, options.fast, options.mlp.split())
+                clinc(folder, program, work, options.only, options.fast, given)
             else:
                 print(f"\nskipped CLINC150: no {folder}/clinc_train_x.npy")
         if "sets" in options.only:
             from sklearn.datasets import load_digits
-            arrays("Digits", *(a.astype(t) for a, t in zip(load_digits(return_X_y=True), ("f4", "i8"))), program, work, options.fast)
+            arrays("Digits", *(a.astype(t) for a, t in zip(load_digits(return_X_y=True), ("f4", "i8"))), program, work, options.fast, given)
             if (data / "faces/att_faces").is_dir():
-                arrays("AT&T faces", *faces(data / "faces/att_faces"), program, work, options.fast)
+                arrays("AT&T faces", *faces(data / "faces/att_faces"), program, work, options.fast, given)
             else:
                 print(f"\nskipped AT&T faces: no {data}/faces/att_faces")
             if (folder / "stl10_x.npy").exists():
                 y = np.array((folder / "stl10_y.txt").read_text().splitlines())
-                arrays("STL-10 features", np.load(folder / "stl10_x.npy").astype("f4"), y, program, work, options.fast)
+                arrays("STL-10 features", np.load(folder / "stl10_x.npy").astype("f4"), y, program, work, options.fast, given)
             else:
                 print(f"\nskipped STL-10: no {folder}/stl10_x.npy")
         if "speed" in options.only:

@@ -29,7 +29,7 @@ typedef struct arguments {
     const char *test[2];    /* NULL: each row is left out in turn */
     const char *classifier; /* "W.npy" or "W.npy,b.npy"; NULL: none */
     int sample;             /* 0: not given */
-    bool exact, no_tsne, json;
+    bool exact, no_tsne, json, k_given;
     ole_analyze_options options;
     figure_options figures;
 } arguments;
@@ -51,7 +51,8 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
         {"classifier", OLE_TEXT, &a->classifier, "W.npy[,b.npy]",
          .help = "weights [classes, dimensions] and bias of a linear classifier, its classes in "
                  "the order of the labels: measures how far it has collapsed with the features"},
-        {"k", OLE_INTEGER, &a->options.k, "K", .help = "neighbours of k-NN", .min = 1, .max = 1000},
+        {"k", OLE_INTEGER, &a->options.k, "K", .given = &a->k_given, .help = "neighbours of k-NN",
+         .min = 1, .max = 1000},
         {"energy", OLE_NUMBER, &a->options.energy, "X",
          .help = "share of a class's energy that its subspace holds", .min = 1e-6, .max = 1.0},
         {"sample", OLE_INTEGER, &a->sample, "N",
@@ -546,6 +547,36 @@ static bool check_classes(const embedding *e, const char *label_path) {
     return false;
 }
 
+/* Whether there are as many neighbours as requested; by default all that there are will do. */
+static bool check_neighbours(const arguments *a, const embedding *e) {
+    int64_t others = a->test[0] ? 0 : -1; /* no row is its own neighbour */
+    for (int64_t i = 0; i < e->rows; i++)
+        others += e->labels[i] >= 0;
+    if (!a->k_given || a->options.k <= others) return true;
+    fail_command("analyze", "--k %d: %s has %" PRId64 " %srows to be neighbours; give at most that",
+                 a->options.k, a->features, others, a->test[0] ? "" : "other ");
+    return false;
+}
+
+/* Whether each test row has a class to be found in. */
+static bool check_test_classes(const arguments *a, const embedding *e, const embedding *test) {
+    size_t rows = (size_t)e->rows;
+    int64_t *known = malloc(rows * sizeof *known);
+    if (!known) return fail_command("analyze", "out of memory for labels"), false;
+    memcpy(known, e->labels, rows * sizeof *known);
+    qsort(known, rows, sizeof *known, ole_by_rising_integer);
+    int64_t i = test->dim == e->dim ? 0 : test->rows; /* which is explained later */
+    while (i < test->rows && (test->labels[i] < 0 || bsearch(&test->labels[i], known, rows,
+                                                             sizeof *known, ole_by_rising_integer)))
+        i++;
+    free(known);
+    if (i == test->rows) return true;
+    char room[LABEL_ROOM];
+    fail_command("analyze", "%s: row %" PRId64 " has the label '%s', which no row of %s has",
+                 a->test[1], i, embedding_label(e, test->labels[i], room), a->labels);
+    return false;
+}
+
 int run_analyze(int argc, char **argv) {
     arguments a;
     int code;
@@ -558,8 +589,8 @@ int run_analyze(int argc, char **argv) {
     bool opened = embedding_open(&e, &reader, a.features, a.labels);
     if (opened && a.test[0])
         opened = embedding_open(&test, &reader, a.test[0], a.test[1]) &&
-                 embedding_share_names(&e, &test, "analyze");
-    opened = opened && check_classes(&e, a.labels);
+                 embedding_share_names(&e, &test, "analyze") && check_test_classes(&a, &e, &test);
+    opened = opened && check_classes(&e, a.labels) && check_neighbours(&a, &e);
     code = opened ? analyze(&a, &e, &test) : EXIT_FAILED;
     embedding_close(&e);
     embedding_close(&test);

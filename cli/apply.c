@@ -87,7 +87,11 @@ static int apply(const arguments *a, ole_model *model, const embedding *e) {
         return fail_command("apply", "out of memory for %" PRId64 " rows of %" PRId64 " features",
                             e->rows, info->features);
     int code = EXIT_DONE;
-    if (map_rows(model, e, out, &mapped, &error) != OLE_OK)
+    ole_status status = map_rows(model, e, out, &mapped, &error);
+    if (status == OLE_ERROR_DATA) /* the model counts the rows of one call */
+        code = fail_command("apply", "%s: row %" PRId64 " holds NaN or Inf", a->features,
+                            embedding_bad_row(e->features, e->rows, e->dim));
+    else if (status != OLE_OK)
         code = fail_command("apply", "%s, from row %" PRId64 " on: %s", a->features, mapped,
                             error.message);
     else if (mapped < e->rows)

@@ -7,6 +7,7 @@
 #include "common/outputs.h"
 
 #include "base/memory_file.h"
+#include "formats/input.h"
 #include "formats/json.h"
 #include <ole/train/evaluate.h>
 
@@ -14,6 +15,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char eval_summary[] = "measure a model's errors and confusion, by class";
 
@@ -95,12 +97,13 @@ static void print_error(const char *name, double percent) {
 /* Per-class errors, and for few classes the whole confusion: one row per true class. */
 static void print_classes(const ole_evaluation *e, const char *const *names) {
     bool table = e->classes <= WIDEST_TABLE;
-    printf("\n%-16s %8s %9s%s\n", "class", "samples", "error",
+    int wide = names_width(stdout, names, e->classes, 16, 32);
+    printf("\n%-*s %8s %9s%s\n", wide, "class", "samples", "error",
            table ? "   predicted as each class, in the same order" : "");
     for (int c = 0; c < e->classes; c++) {
         char percent[32] = "";
         if (class_count(e, c) > 0) snprintf(percent, sizeof percent, "%.2f %%", class_error(e, c));
-        print_column(stdout, names[c], 16);
+        print_column(stdout, names[c], wide);
         printf(" %8" PRId64 " %9s", class_count(e, c), percent);
         for (int k = 0; table && k < e->classes; k++)
             printf("%s%5" PRId64, k ? " " : "  ", at(e, c, k));
@@ -215,6 +218,29 @@ static int evaluate(model_and_data *s, const char *out, bool json) {
     return code;
 }
 
+/* DATA, or all rows of features and labels, as other commands take them. */
+static bool take_data(model_and_data *s, const char *const *words, int count,
+                      char pair[2 * PATH_MAX], int *code) {
+    *code = EXIT_USAGE;
+    if (count == 1) s->data = words[0];
+    if (count < 2) return true;
+    if (count > 2)
+        return fail_command("eval", "unexpected argument '%s'; see 'ole eval --help'", words[2]),
+               false;
+    if (!ole_input_is_array(words[0]) || strchr(words[0], ',') || strchr(words[1], ','))
+        return fail_command("eval",
+                            "'%s' and '%s': name one data set, or features as .npy, .npz or .csv "
+                            "and their labels, without a comma",
+                            words[0], words[1]),
+               false;
+    snprintf(pair, 2 * PATH_MAX, "npy:%s,%s", words[0], words[1]);
+    s->data = pair;
+    s->split = OLE_SPLIT_TRAIN;
+    s->flags.test_share = 0.0;
+    s->flags.has_test_share = true;
+    return true;
+}
+
 int run_eval(int argc, char **argv) {
     model_and_data s;
     bool json = false;
@@ -222,6 +248,13 @@ int run_eval(int argc, char **argv) {
     arg_positional positionals[3] = {{0}};
     ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
     model_and_data_init(&s, positionals, options);
+    const char **words = calloc((size_t)argc + 1, sizeof *words);
+    int count = 0;
+    if (!words) return fail_command("eval", "out of memory");
+    positionals[1] = (arg_positional){
+        "DATA", words,
+        "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ... (default: the run's), or X.npy "
+        "and labels for all rows of two files"};
     options[MODEL_AND_DATA_OPTIONS] = (ole_option){
         "out", OLE_TEXT, &out, "P.csv",
         .help = "write each sample's file or row, class, predicted class, score and runner-up"};
@@ -230,15 +263,21 @@ int run_eval(int argc, char **argv) {
         .name = "eval",
         .summary = eval_summary,
         .example = "  $ ole eval runs/first\n"
-                   "  $ ole eval runs/first folder:more --out predictions.csv\n",
+                   "  $ ole eval runs/first folder:more --out predictions.csv\n"
+                   "  $ ole eval intents.safetensors X.npy labels.txt\n",
         .about = "Evaluates a model on a part of a data set. 1-NN and nearest subspace compare\n"
                  "features with those of the training set.\n",
         .positionals = positionals,
         .last_optional = true,
+        .many = &count,
         .options = options,
     };
     int code;
-    if (!args_parse(&command, argc, argv, &code)) return code;
+    char pair[2 * PATH_MAX];
+    bool good = args_parse(&command, argc, argv, &code);
+    if (good) good = take_data(&s, words, count, pair, &code);
+    free(words);
+    if (!good) return code;
     code = model_and_data_open(&s, "eval");
     const char *const inputs[] = {s.model_path, s.data};
     if (code == EXIT_DONE && !spares_inputs("eval", &out, 1, inputs, 2)) code = EXIT_USAGE;

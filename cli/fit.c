@@ -28,12 +28,55 @@ typedef struct arguments {
     ole_embed_options fit;
 } arguments;
 
+/* Options that some methods take, in the order of the table. */
+enum { LAMBDA, DECAY, WIDTH, BALANCED, EPOCHS, BATCH, RATE, TOLERANCE, FOLDS, SCORE, GIVEN };
+
 /* ---- The command line --------------------------------------------------------------------- */
+
+/* Refuses what the method would not read. */
+static bool check_given(const arguments *a, const bool given[GIVEN]) {
+    enum { L = 1 << OLE_EMBED_LINEAR, M = 1 << OLE_EMBED_MLP, T = 1 << OLE_EMBED_TRANSFORM };
+    static const struct {
+        const char *name, *methods;
+        int taken;
+    } rules[GIVEN] = {
+        [LAMBDA] = {"lambda", "linear or mlp", L | M},
+        [DECAY] = {"weight-decay", "linear or mlp", L | M},
+        [WIDTH] = {"width", "mlp", M},
+        [BALANCED] = {"balanced", "linear or mlp", L | M},
+        [EPOCHS] = {"epochs", "linear, mlp or transform", L | M | T},
+        [BATCH] = {"batch-size", "mlp", M},
+        [RATE] = {"lr", "mlp", M},
+        [TOLERANCE] = {"tolerance", "linear", L},
+        [FOLDS] = {"folds", "linear, mlp or transform", L | M | T},
+        [SCORE] = {"score", "linear or mlp, which have a classifier", L | M},
+    };
+    for (int i = 0; i < GIVEN; i++)
+        if (given[i] && !(rules[i].taken & 1 << a->fit.method)) {
+            fail_command("fit", "--%s does not apply to --method %s: give it with %s",
+                         rules[i].name, ole_embed_method_name(a->fit.method), rules[i].methods);
+            return false;
+        }
+    if (given[SCORE] && a->no_unknown)
+        return fail_command("fit", "--score cannot be combined with --no-unknown"), false;
+    return true;
+}
+
+/* Other commands know a model's file by its ending. */
+static bool check_out(const char *out) {
+    static const char ending[] = ".safetensors";
+    size_t length = strlen(out), last = sizeof ending - 1;
+    if (length > last && strcmp(out + length - last, ending) == 0) return true;
+    fail_command("fit", "--out '%s': models are .safetensors files; give a name with this ending",
+                 out);
+    return false;
+}
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
     *a = (arguments){.method = OLE_EMBED_LINEAR, .score_name = "auto"};
     ole_embed_options *o = &a->fit;
     ole_embed_options_init(o);
+    bool given[GIVEN] = {false};
     o->threads = default_threads();
     o->device = "auto";
     const arg_positional positionals[] = {
@@ -48,34 +91,34 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
          .help = "linear: one matrix; mlp: one hidden layer; transform: Qiu and Sapiro's, without "
                  "a classifier; none: the rows as they are",
          .min = OLE_EMBED_LINEAR},
-        {"lambda", OLE_NUMBER, &o->lambda, "X", .heading = "Settings",
+        {"lambda", OLE_NUMBER, &o->lambda, "X", .given = &given[LAMBDA], .heading = "Settings",
          .help = "weight of OLE (default auto: by cross-validation)", .max = 1e6, .special = "auto",
          .special_value = NAN},
-        {"weight-decay", OLE_NUMBER, &o->weight_decay, "X",
+        {"weight-decay", OLE_NUMBER, &o->weight_decay, "X", .given = &given[DECAY],
          .help = "L2 penalty, for rows scaled to a mean square length of 1 (default auto: by "
                  "cross-validation)",
          .max = 1e6, .special = "auto", .special_value = NAN},
-        {"width", OLE_WHOLE, &o->width, "N", .help = "hidden units of mlp; 0: by cross-validation",
-         .max = 65536},
-        {"balanced", OLE_SWITCH, &a->balanced,
+        {"width", OLE_WHOLE, &o->width, "N", .given = &given[WIDTH],
+         .help = "hidden units of mlp; 0: by cross-validation", .max = 65536},
+        {"balanced", OLE_SWITCH, &a->balanced, .given = &given[BALANCED],
          .help = "weigh rows so that each class counts the same"},
-        {"epochs", OLE_WHOLE, &o->epochs, "N",
+        {"epochs", OLE_WHOLE, &o->epochs, "N", .given = &given[EPOCHS],
          .help = "at most so many passes over the rows (transform: steps); 0: 200 for linear, 30 "
                  "or more "
                  "for mlp, chosen on a held-out fifth for transform",
          .max = 1000000},
-        {"batch-size", OLE_WHOLE, &o->batch_size, "N", .help = "rows per step of mlp; 0: up to 256",
-         .max = 1 << 20},
-        {"lr", OLE_NUMBER, &o->learning_rate, "X", .help = "learning rate of mlp; 0: 0.002",
-         .max = 1e6},
-        {"tolerance", OLE_NUMBER, &o->tolerance, "X",
+        {"batch-size", OLE_WHOLE, &o->batch_size, "N", .given = &given[BATCH],
+         .help = "rows per step of mlp; 0: up to 256", .max = 1 << 20},
+        {"lr", OLE_NUMBER, &o->learning_rate, "X", .given = &given[RATE],
+         .help = "learning rate of mlp; 0: 0.002", .max = 1e6},
+        {"tolerance", OLE_NUMBER, &o->tolerance, "X", .given = &given[TOLERANCE],
          .help = "linear stops where the gradient is this share of the first one", .max = 0.999},
-        {"folds", OLE_INTEGER, &o->folds, "N", .heading = "Held-out rows",
+        {"folds", OLE_INTEGER, &o->folds, "N", .given = &given[FOLDS], .heading = "Held-out rows",
          .help = "folds of cross-validation; 0: 5, or one held-out fifth above 5,000 rows",
          .max = 1000},
         {"no-unknown", OLE_SWITCH, &a->no_unknown,
          .help = "store no threshold for unknown; with fixed settings nothing is held out"},
-        {"score", OLE_TEXT, &a->score_name, "auto|NAME",
+        {"score", OLE_TEXT, &a->score_name, "auto|NAME", .given = &given[SCORE],
          .help = "score for unknown, as in 'ole novelty'; auto: the best one that can be exported, "
                  "from six more fits, of at most 20,000 rows, that leave out groups of classes; "
                  "calibrated for fewer than 5 or more than 1,000 classes"},
@@ -105,10 +148,17 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     const char *inputs[] = {a->features, a->labels};
     if (!novelty_parse_score("fit", a->score_name, &a->score)) return false;
     if (o->folds == 1) return fail_command("fit", "--folds 1: give at least 2, or 0"), false;
-    return spares_inputs("fit", &a->out, 1, inputs, 2);
+    return check_given(a, given) && spares_inputs("fit", &a->out, 1, inputs, 2) &&
+           check_out(a->out);
 }
 
 /* ---- Results ------------------------------------------------------------------------------ */
+
+/* Of what a reader should know before using the map; NULL: nothing. */
+static const char *note_of(const arguments *a, const ole_embed_summary *s) {
+    bool idle = a->fit.method == OLE_EMBED_TRANSFORM && s->iterations == 0;
+    return idle ? "no step helped: the map only scales the rows" : NULL;
+}
 
 static void print_trials(const ole_embed_summary *s) {
     bool width = s->width > 0;
@@ -150,6 +200,7 @@ static void print_text(const arguments *a, const ole_embed_summary *s, const ole
     if (a->fit.method == OLE_EMBED_TRANSFORM)
         printf("%-20s %" PRId64 ", to an objective of %.4g\n", "steps", s->iterations,
                s->objective);
+    if (note_of(a, s)) printf("%-20s %s\n", "note", note_of(a, s));
     if (isfinite(s->held_out_accuracy))
         printf("%-20s %.2f %% of %" PRId64 " rows\n",
                a->fit.method == OLE_EMBED_TRANSFORM ? "held-out 1-NN" : "held-out accuracy",
@@ -186,6 +237,7 @@ static void print_json(const arguments *a, const ole_embed_summary *s, const ole
     if (m->threshold_score != OLE_SCORE_NONE)
         ole_json_put(&w, J("threshold_score", ole_score_name(m->threshold_score)),
                      J("threshold", m->threshold));
+    if (note_of(a, s)) ole_json_string(&w, "note", note_of(a, s));
     ole_json_open(&w, "trials", '[');
     for (int64_t i = 0; i < s->trials; i++) {
         const ole_embed_trial *t = &s->trial[i];
@@ -219,7 +271,18 @@ static ole_status attach_score(const arguments *a, ole_model *model, const ole_e
     return ole_novelty_attach(choice, model, known, &a->fit, summary, a->score, &options, error);
 }
 
+/* Rows that are all the same fit without an error: the classifier knows how frequent classes are.
+ */
+static void warn_of_equal_rows(const arguments *a, const embedding *e) {
+    size_t row = (size_t)e->dim * ole_dtype_size(e->dtype);
+    for (int64_t i = 1; i < e->rows; i++)
+        if (memcmp(e->features, (const char *)e->features + (size_t)i * row, row) != 0) return;
+    tell_command("fit", "warning: %s: all rows are equal, so nothing tells the classes apart",
+                 a->features);
+}
+
 static int fit(arguments *a, const embedding *e) {
+    warn_of_equal_rows(a, e);
     progress line = progress_start();
     a->fit.callback = show;
     a->fit.callback_context = &line;

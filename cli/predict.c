@@ -5,10 +5,12 @@
 #include "commands.h"
 #include "common/common.h"
 #include "common/download.h"
+#include "common/embedding.h"
 #include "common/image_files.h"
 #include "common/model_and_data.h"
 #include "common/sample_rows.h"
 
+#include "base/quote.h"
 #include "formats/input.h"
 #include "formats/json.h"
 #include <ole/npy.h>
@@ -154,6 +156,18 @@ static bool predict_mapped(predicting *a, const char *path, bool *predicted, ole
         int64_t count = h->shape[0] - first < CHUNK ? h->shape[0] - first : CHUNK;
         const float *from = rows + first * dim;
         good = ole_model_predict(a->from.model, from, count, predictions, error) == OLE_OK;
+        if (!good) { /* the model counts the rows of one call */
+            const ole_error why = *error;
+            int64_t bad = embedding_bad_row(from, count, dim);
+            if (bad >= 0)
+                snprintf(error->message, sizeof error->message,
+                         "%s: row %" PRId64 " holds NaN or Inf", ole_quote_string(path).text,
+                         first + bad);
+            else
+                snprintf(error->message, sizeof error->message,
+                         "%s, from row %" PRId64 " on: %.300s", ole_quote_string(path).text, first,
+                         why.message);
+        }
         for (int64_t i = 0; i < count && good; i++)
             print(a, path, first + i, &predictions[i]);
         if (good && h->shape[0] > CHUNK)
@@ -169,12 +183,18 @@ static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     float *rows;
     bool predicted = false;
     if (takes_arrays(a) && predict_mapped(a, path, &predicted, error)) return true;
-    if (predicted && error->status != OLE_ERROR_DATA) return false;
-    *error = (ole_error){.message = "out of memory"}; /* else the same again, for its message */
+    if (predicted) return false;
+    *error = (ole_error){.message = "out of memory"};
     bool good = read_sample_rows("predict", a->from.model, a->from.model_path, path, &rows, &count,
                                  error) == OLE_OK;
     ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
-    good = p && ole_model_predict(a->from.model, rows, count, p, error) == OLE_OK;
+    if (p && ole_model_predict(a->from.model, rows, count, p, error) != OLE_OK) {
+        const ole_error why = *error;
+        snprintf(error->message, sizeof error->message, "%s: %.300s", ole_quote_string(path).text,
+                 why.message);
+        good = false;
+    }
+    good = good && p;
     for (int64_t i = 0; i < count && good; i++)
         print(a, path, i, &p[i]);
     free(p);

@@ -51,6 +51,23 @@ int print_cut(FILE *out, const char *text, int width) {
     return column;
 }
 
+int names_width(FILE *out, const char *const *names, int count, int least, int most) {
+    bool terminal = isatty(fileno(out));
+    int widest = least;
+    for (int i = 0; i < count; i++) {
+        int width = 0;
+        for (const char *at = names[i]; *at;) {
+            int control = terminal ? (int)ole_control_length(at) : 0;
+            width += control > 0 ? 4 * control : 1;
+            at += control > 0 ? control : 1;
+            while (control == 0 && ((unsigned char)*at & 0xc0) == 0x80)
+                at++;
+        }
+        if (width > widest) widest = width;
+    }
+    return widest < most ? widest : most;
+}
+
 void print_column(FILE *out, const char *text, int width) {
     fprintf(out, "%*s", width - print_cut(out, text, width), "");
 }

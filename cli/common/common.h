@@ -22,6 +22,9 @@ int print_cut(FILE *out, const char *text, int width);
 /* The same in a column of a table: cut off, or followed by spaces, to be `width` characters. */
 void print_column(FILE *out, const char *text, int width);
 
+/* The columns that the longest of the names takes there, from `least` to `most`. */
+int names_width(FILE *out, const char *const *names, int count, int least, int most);
+
 /* printf() of lines with foreign text in them; what would be control characters, line ends aside,
  * goes to a terminal as by print_name(). */
 void print_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));

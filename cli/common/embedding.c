@@ -6,6 +6,7 @@
 #include "common/common.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -102,6 +103,12 @@ ole_embedding embedding_view(const embedding *e) {
 int embedding_fail(const char *command, const char *path, const ole_error *error) {
     if (error->status != OLE_ERROR_DATA) return fail_command(command, "%s", error->message);
     return fail_command(command, "%s: %s", path, error->message);
+}
+
+int64_t embedding_bad_row(const float *rows, int64_t count, int64_t dim) {
+    for (int64_t i = 0; i < count * dim; i++)
+        if (!isfinite(rows[i])) return i / dim;
+    return -1;
 }
 
 bool embedding_share_names(embedding *e, embedding *other, const char *command) {

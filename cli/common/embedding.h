@@ -64,6 +64,9 @@ ole_embedding embedding_view(const embedding *e);
  * Returns EXIT_FAILED. */
 int embedding_fail(const char *command, const char *path, const ole_error *error);
 
+/* The first of `count` rows of `dim` numbers that holds NaN or Inf; -1: none. */
+int64_t embedding_bad_row(const float *rows, int64_t count, int64_t dim);
+
 /* Gives a label of both the same meaning; call it once both are open.  False after an error. */
 bool embedding_share_names(embedding *e, embedding *other, const char *command);
 

@@ -18,7 +18,8 @@
  *
  * Rows with a label < 0 are ignored.  NaN or Inf is OLE_ERROR_DATA and the message names the row.
  * Scores are computed in float64, have the same bits for any number of threads, and do not depend
- * on the other rows of a call.
+ * on the other rows of a call.  Residual and cosine multiply in float32, in which their directions
+ * are stored: they are good to about 1e-6.
  */
 #ifndef OLE_NOVELTY_H
 #define OLE_NOVELTY_H

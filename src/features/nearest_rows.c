@@ -84,8 +84,7 @@ ole_status ole_nearest_rows(const ole_embedding *reference, const ole_embedding 
                             int64_t *nearest, double *cosine, ole_error *error) {
     if (!nearest) return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_nearest_rows: nearest is NULL");
     if (k < 1 || k > MOST_NEIGHBOURS)
-        return ole_fail(error, OLE_ERROR_ARGUMENT, "ole_nearest_rows: k is %d (1 to %d)", k,
-                        MOST_NEIGHBOURS);
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "k is %d; must be 1 to %d", k, MOST_NEIGHBOURS);
     ole_knn job = {.k = k, .one_out = !query};
     ole_status status = check_rows(reference, "", &job.reference, error);
     if (status == OLE_OK && query)

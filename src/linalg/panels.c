@@ -5,6 +5,7 @@
 #include "linalg/panels.h"
 
 #include "base/cpu.h"
+#include "linalg/float_kernels.h"
 #include "linalg/kernels.h"
 
 enum {
@@ -92,6 +93,12 @@ OLE_CPU_VARIANTS(ole_kernels, ole_kernels);
 
 const ole_kernels *ole_kernels_get(void) {
     return OLE_CPU_SELECT(ole_kernels);
+}
+
+OLE_CPU_VARIANTS(ole_float_kernels, ole_float_kernels);
+
+const ole_float_kernels *ole_float_kernels_get(void) {
+    return OLE_CPU_SELECT(ole_float_kernels);
 }
 
 const char *ole_kernels_name(void) {

@@ -3,6 +3,7 @@
 #include "model/confidence.h"
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "base/number.h"
 #include "base/pool.h"
 #include "base/quote.h"
@@ -64,13 +65,14 @@ static void find_largest(const float *logits, int classes, int order[1 + OLE_RUN
     }
 }
 
-enum { JUDGED = 64 }; /* samples of a task */
+/* Samples of a task. Many share the reading of a score's directions; few keep all threads busy. */
+enum { MOST_JUDGED = 256, FEWEST_JUDGED = 16 };
 
 typedef struct judging {
     const ole_scorer *scorer;
     const ole_model_info *info;
     const float *features, *logits;
-    int64_t count;
+    int64_t count, judged; /* all, and those of a task */
     ole_prediction *predictions;
 } judging;
 
@@ -78,9 +80,9 @@ static void judge_some(void *context, int64_t task, int worker) {
     (void)worker;
     const judging *j = context;
     const ole_model_info *info = j->info;
-    int64_t first = task * JUDGED, rows = j->count - first < JUDGED ? j->count - first : JUDGED;
+    int64_t first = task * j->judged, rows = ole_min(j->count - first, j->judged);
     const float *logits = j->logits + first * info->classes;
-    double known[JUDGED];
+    double known[MOST_JUDGED];
     ole_score_samples(j->scorer, info, j->features + first * info->features, logits, rows, known);
     for (int64_t i = 0; i < rows; i++, logits += info->classes) {
         ole_prediction *p = &j->predictions[first + i];
@@ -101,8 +103,9 @@ static void judge_some(void *context, int64_t task, int worker) {
 void ole_predict_outputs(const ole_scorer *scorer, const ole_model_info *model, int threads,
                          const float *features, const float *logits, int64_t count,
                          ole_prediction *predictions) {
-    judging j = {scorer, model, features, logits, count, predictions};
-    int64_t tasks = (count + JUDGED - 1) / JUDGED;
+    int64_t judged = ole_max(FEWEST_JUDGED, ole_min(MOST_JUDGED, count / threads));
+    judging j = {scorer, model, features, logits, count, judged, predictions};
+    int64_t tasks = (count + judged - 1) / judged;
     if (threads > tasks) threads = (int)tasks;
     ole_pool *pool = NULL;
     if (threads > 1 && ole_pool_create(&pool, threads, NULL) == OLE_OK)

@@ -5,6 +5,8 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/in_use.h"
+#include "base/min_max.h"
+#include "base/pool.h"
 #include "base/quote.h"
 #include "data/source.h"
 #include "model/checkpoint.h"
@@ -23,11 +25,20 @@ enum { SIZES = 4, WIDE = 4096 };
  * threads wait for each other after each layer of a batch. */
 static const int64_t batch_sizes[SIZES] = {1, 32, 512, 4096};
 
+/* The way of one thread through the network, for many vectors: threads that run batches of their
+ * own wait for each other once instead of after each layer, and a batch of 512 stays in a cache. */
+enum { LANE_ROWS = 512 };
+typedef struct lane {
+    ole_network network; /* the model's, for one thread */
+    ole_inference inference;
+} lane;
+
 struct ole_model {
     ole_card card;
     int threads; /* that judge */
     ole_network network;
     ole_inference inference[SIZES]; /* opened when first used */
+    lane *lanes;                    /* likewise, [threads]; zero */
     ole_scorer *scorer;             /* of the threshold's score; NULL without a threshold */
     char *choice;                   /* why this score was chosen, as JSON; NULL: it was not */
     ole_outputs outputs;            /* of `outputs_split`, from training; or empty */
@@ -245,6 +256,12 @@ void ole_model_free(ole_model *model) {
     if (!model) return;
     for (int k = 0; k < SIZES; k++)
         ole_inference_close(&model->inference[k]);
+    for (int i = 0; i < model->threads && model->lanes; i++) {
+        if (!model->lanes[i].network.context) continue;
+        ole_inference_close(&model->lanes[i].inference);
+        ole_network_close(&model->lanes[i].network);
+    }
+    free(model->lanes);
     ole_network_close(&model->network);
     ole_card_free(&model->card);
     ole_scorer_free(model->scorer);
@@ -270,12 +287,24 @@ static ole_status get_inference(ole_model *m, int64_t count, ole_inference **inf
     return ole_inference_open(*inference, &m->network, NULL, batch_sizes[k], error);
 }
 
-static ole_status check_images(const ole_model *m, const float *images, int64_t count,
-                               ole_error *error) {
-    int64_t bad = ole_find_not_finite(images, count, ole_network_image_size(&m->network));
+static ole_status check_images(const ole_model *m, const float *images, int64_t first,
+                               int64_t count, ole_error *error) {
+    int64_t size = ole_network_image_size(&m->network);
+    int64_t bad = ole_find_not_finite(images + first * size, count, size);
     if (bad < 0) return OLE_OK;
     return ole_fail(error, OLE_ERROR_DATA, "%s %" PRId64 " holds NaN or Inf",
-                    m->info.height * m->info.width == 1 ? "row" : "image", bad);
+                    m->info.height * m->info.width == 1 ? "row" : "image", first + bad);
+}
+
+/* Of the rows of a batch, which begins with row `first` of the call. */
+static ole_status check_logits(const ole_model *m, const ole_inference *inference, int64_t first,
+                               int64_t rows, ole_error *error) {
+    int64_t bad = ole_find_not_finite(inference->logits, rows, m->info.classes);
+    if (bad < 0) return OLE_OK;
+    return ole_fail(error, OLE_ERROR_NUMERIC,
+                    "image %" PRId64
+                    ": the network overflows; scale the input as in training, 0 to 1 for images",
+                    first + bad);
 }
 
 /* Runs at most one batch; the results are in inference->features and ->logits. */
@@ -306,15 +335,106 @@ static ole_status run_batches(ole_model *m, const float *images, int64_t count, 
     return OLE_OK;
 }
 
+/* ---- Many vectors ------------------------------------------------------------------------- */
+
+/* Rows to run in lanes; what is not wanted is NULL. */
+typedef struct lane_run {
+    ole_model *model;
+    const float *rows;
+    int64_t count;
+    float *features, *logits;
+    ole_prediction *predictions;
+    ole_error *error; /* [tasks] of the first row that fails */
+} lane_run;
+
+static bool has_lanes(const ole_model *m, int64_t count) {
+    return m->info.height * m->info.width == 1 && m->info.channels <= WIDE && count > LANE_ROWS &&
+           !m->network.backend->recorder;
+}
+
+static ole_status open_lanes(ole_model *m, int count, ole_error *error) {
+    if (!m->lanes) m->lanes = calloc((size_t)m->threads, sizeof *m->lanes);
+    if (!m->lanes) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
+    for (int i = 0; i < count; i++) {
+        lane *l = &m->lanes[i];
+        if (l->network.context) continue;
+        ole_status status = ole_network_share(&l->network, &m->network, error);
+        if (status == OLE_OK)
+            status = ole_inference_open(&l->inference, &l->network, NULL, LANE_ROWS, error);
+        if (status == OLE_OK) continue;
+        ole_network_close(&l->network);
+        return status;
+    }
+    return OLE_OK;
+}
+
+static void run_in_lane(void *context, int64_t task, int worker) {
+    const lane_run *r = context;
+    const ole_model *m = r->model;
+    ole_inference *inference = &m->lanes[worker].inference;
+    int64_t first = task * LANE_ROWS, rows = ole_min(r->count - first, LANE_ROWS);
+    int64_t dim = m->info.features, classes = m->info.classes;
+    ole_error *error = &r->error[task];
+    error->status = check_images(m, r->rows, first, rows, error);
+    if (error->status == OLE_OK)
+        error->status = run_batch(m, inference, r->rows + first * m->info.channels, rows, error);
+    if (error->status != OLE_OK) return;
+    if (r->features)
+        memcpy(r->features + first * dim, inference->features,
+               (size_t)(rows * dim) * sizeof(float));
+    if (r->logits)
+        memcpy(r->logits + first * classes, inference->logits,
+               (size_t)(rows * classes) * sizeof(float));
+    if (!r->predictions) return;
+    error->status = check_logits(m, inference, first, rows, error);
+    if (error->status == OLE_OK)
+        ole_predict_outputs(m->scorer, &m->info, 1, inference->features, inference->logits, rows,
+                            r->predictions + first);
+}
+
+/* NaN anywhere comes before an overflow, as where all rows are checked first. */
+static ole_status first_error(const ole_error *errors, int64_t count, ole_error *error) {
+    const ole_error *found = NULL;
+    for (int64_t i = 0; i < count; i++)
+        if (errors[i].status != OLE_OK &&
+            (!found || (errors[i].status == OLE_ERROR_DATA && found->status != OLE_ERROR_DATA)))
+            found = &errors[i];
+    if (!found) return OLE_OK;
+    return ole_fail(error, found->status, "%s", found->message);
+}
+
+static ole_status run_lanes(lane_run *r, ole_error *error) {
+    int64_t tasks = (r->count + LANE_ROWS - 1) / LANE_ROWS;
+    int threads = (int)ole_min(tasks, r->model->threads);
+    ole_pool *pool = NULL;
+    r->error = calloc((size_t)tasks, sizeof *r->error);
+    ole_status status = r->error ? open_lanes(r->model, threads, error)
+                                 : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a run");
+    if (status == OLE_OK) status = ole_pool_create(&pool, threads, error);
+    if (status == OLE_OK) {
+        ole_pool_run(pool, tasks, run_in_lane, r);
+        status = first_error(r->error, tasks, error);
+    }
+    ole_pool_destroy(pool);
+    free(r->error);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
 ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float *features,
                          float *logits, ole_error *error) {
     if (!m || !images || count < 1)
         return ole_fail(error, OLE_ERROR_ARGUMENT,
                         "ole_model_run: model or images is NULL, or count is not positive");
-    ole_status status = check_images(m, images, count, error);
+    bool lanes = has_lanes(m, count);
+    ole_status status = lanes ? OLE_OK : check_images(m, images, 0, count, error);
     if (status != OLE_OK) return status;
     if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
-    status = run_batches(m, images, count, features, logits, error);
+    lane_run run = {
+        .model = m, .rows = images, .count = count, .features = features, .logits = logits};
+    status =
+        lanes ? run_lanes(&run, error) : run_batches(m, images, count, features, logits, error);
     ole_in_use_release(&m->in_use);
     return status;
 }
@@ -478,13 +598,8 @@ static ole_status predict_batches(ole_model *m, const float *images, int64_t cou
         rows = count - first < inference->batch ? count - first : inference->batch;
         status = run_batch(m, inference, images + first * size, rows, error);
         if (status != OLE_OK) return status;
-        int64_t bad = ole_find_not_finite(inference->logits, rows, m->info.classes);
-        if (bad >= 0)
-            return ole_fail(
-                error, OLE_ERROR_NUMERIC,
-                "image %" PRId64
-                ": the network overflows; scale the input as in training, 0 to 1 for images",
-                first + bad);
+        status = check_logits(m, inference, first, rows, error);
+        if (status != OLE_OK) return status;
         ole_model_judge(m, inference->features, inference->logits, rows, predictions + first);
     }
     return OLE_OK;
@@ -505,10 +620,12 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
                         "ole_model_predict: model, images or predictions is NULL, or count is not "
                         "positive");
     ole_status status = ole_model_check_classifier(m, error);
-    if (status == OLE_OK) status = check_images(m, images, count, error);
+    bool lanes = has_lanes(m, count);
+    if (status == OLE_OK && !lanes) status = check_images(m, images, 0, count, error);
     if (status != OLE_OK) return status;
     if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
-    status = predict_batches(m, images, count, predictions, error);
+    lane_run run = {.model = m, .rows = images, .count = count, .predictions = predictions};
+    status = lanes ? run_lanes(&run, error) : predict_batches(m, images, count, predictions, error);
     ole_in_use_release(&m->in_use);
     return status;
 }

@@ -94,14 +94,25 @@ ole_status ole_network_open(ole_network *network, const ole_network_options *opt
     return status;
 }
 
+ole_status ole_network_share(ole_network *network, const ole_network *from, ole_error *error) {
+    const ole_device_options device = {.threads = 1, .gpu = -1};
+    *network = *from;
+    network->shared = true;
+    network->threads = 1;
+    network->context = NULL;
+    ole_status status = from->backend->open(&network->context, &device, error);
+    if (status != OLE_OK) *network = (ole_network){0};
+    return status;
+}
+
 ole_status ole_network_wait(const ole_network *network, ole_error *error) {
     return network->backend->wait ? network->backend->wait(network->context, error) : OLE_OK;
 }
 
 void ole_network_close(ole_network *network) {
-    ole_params_free(network->params);
+    if (!network->shared) ole_params_free(network->params);
     if (network->context) network->backend->close(network->context);
-    ole_graph_free(network->graph);
+    if (!network->shared) ole_graph_free(network->graph);
     *network = (ole_network){0};
 }
 
@@ -178,7 +189,11 @@ int ole_largest(const float *values, int count) {
 }
 
 int64_t ole_find_not_finite(const float *rows, int64_t count, int64_t size) {
-    for (int64_t i = 0; i < count * size; i++)
-        if (!isfinite(rows[i])) return i / size;
+    for (int64_t i = 0; i < count; i++, rows += size) {
+        int bad = 0; /* without a way out, so that the compiler uses vectors */
+        for (int64_t k = 0; k < size; k++)
+            bad |= !isfinite(rows[k]);
+        if (bad) return i;
+    }
     return -1;
 }

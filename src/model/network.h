@@ -25,12 +25,17 @@ typedef struct ole_network {
     ole_device_context *context;
     ole_params *params; /* zero */
     int threads;
+    bool shared; /* graph and parameters are another network's */
 } ole_network;
 
 /* On failure the network is as after a close. */
 ole_status ole_network_open(ole_network *network, const ole_network_options *options,
                             ole_error *error);
 void ole_network_close(ole_network *network);
+
+/* The same graph and parameters for one more thread, on a device context of its own, which runs in
+ * that thread alone; for networks in host memory.  Close it before `from`. */
+ole_status ole_network_share(ole_network *network, const ole_network *from, ole_error *error);
 
 /* Waits for the device, and reports what went wrong there. */
 ole_status ole_network_wait(const ole_network *network, ole_error *error);

@@ -67,6 +67,10 @@ static ole_status open_known(work *w, ole_error *error) {
 static ole_status fit_all(work *w, ole_error *error) {
     ole_embed_options *e = &w->embed;
     if (e->method == OLE_EMBED_NONE) return OLE_OK;
+    if (e->method == OLE_EMBED_TRANSFORM)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "the method '%s' has no classifier: use linear, mlp or none",
+                        ole_embed_method_name(e->method));
     ole_embed_summary summary;
     ole_status status =
         ole_embed_fit(&w->model, w->known, w->names, w->name_count, e, &summary, error);
@@ -74,10 +78,6 @@ static ole_status fit_all(work *w, ole_error *error) {
     w->stopped = summary.interrupted;
     *e = ole_choice_settle(e, &summary);
     ole_embed_summary_free(&summary);
-    if (!w->stopped && !ole_model_get_info(w->model)->classifier)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED,
-                        "the method '%s' has no classifier: use linear, mlp or none",
-                        ole_embed_method_name(e->method));
     return OLE_OK;
 }
 

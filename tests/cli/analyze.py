@@ -94,6 +94,14 @@ def check_mistakes(ole):
           "nan-F.npy: test features: row 2 holds NaN or Inf")
     wrong("train-F.npy train-L.npy --test four-F.npy four-L.npy",
           "test features have 2 dimensions, the training features 12")
+    (ole.work / "birds.txt").write_text("owl\nhen\nowl\nhen\n")
+    (ole.work / "zebra.txt").write_text("owl\nhen\nzebra\nhen\n")
+    wrong("four-F.npy birds.txt --test four-F.npy zebra.txt",
+          "zebra.txt: row 2 has the label 'zebra', which no row of birds.txt has")
+    wrong("four-F.npy birds.txt --k 4", "--k 4: four-F.npy has 3 other rows to be neighbours; give at most that")
+    wrong("four-F.npy birds.txt --test four-F.npy birds.txt --k 5",
+          "--k 5: four-F.npy has 4 rows to be neighbours; give at most that")
+    check_that("as many as there are", ole.run(*"analyze four-F.npy birds.txt --k 3".split()).returncode == 0)
     wrong("four-F.npy four-L.npy --k 0", "--k '0': expected a whole number from 1 to 1000", 2)
     wrong("int-F.npy four-L.npy", "int-F.npy: features are int32; save them with .astype('float32')")
     wrong("four-F.npy four-L.npy --sample 20 --exact",

@@ -84,6 +84,17 @@ def check_linear(ole, work):
     check_that(f"and its threshold: {unknown}", unknown[0] < 25 and unknown[1] > 24)
     judged = read_json(ole, *"eval m.safetensors npy:X.npy,X.txt,T.npy,T.txt --json".split())
     check_that(f"eval: {judged}", abs(judged["error"] - 100 * (1 - right)) < 1e-6 and judged["knn1_error"] < 15)
+    pair = read_json(ole, *"eval m.safetensors T.npy T.txt --json".split())
+    check_that(f"eval of two files takes all rows: {pair}", pair["n"] == 100 and pair["error"] == judged["error"])
+    check(ole, "eval m.safetensors T.npy T.txt X.npy", code=2,
+          err="ole eval: unexpected argument 'X.npy'; see 'ole eval --help'\n")
+    check(ole, "eval m.safetensors digits T.txt", code=2, err="ole eval: 'digits' and 'T.txt': name one data set, or "
+          "features as .npy, .npz or .csv and their labels, without a comma\n")
+    long = "the name of a class of 34 letters."
+    write(work, "long", [[i % 2 + 0.1 * i] for i in range(12)], [(long, "accept_reservations")[i % 2] for i in range(12)])
+    ole.run(*"fit long.npy long.txt --out long.safetensors --lambda 0 --weight-decay 0.1 --no-unknown".split())
+    text = ole.run(*"eval long.safetensors long.npy long.txt".split()).stdout
+    check_that(f"long names: {text}", f"\n{'accept_reservations':32} " in text and "\nclass" + " " * 28 in text)
     done = ole.run(*"export m.safetensors --onnx m.onnx".split())
     check_that(f"export: {done.stderr}", done.returncode == 0 and (work / "m.onnx").stat().st_size > 500 and
                done.stdout.startswith("m.onnx: x [N, 12] to features [N, 5] and logits [N, 5]\n"))
@@ -128,7 +139,16 @@ def check_apply(ole, work):
     check(ole, "apply m.safetensors m.safetensors --out Z2.npy", code=1, err=ole.run(
         *"apply m.safetensors m.safetensors --out Z2.npy".split()).stderr)
     check(ole, "apply m.safetensors nan.npy --out Z2.npy", code=1,
-          err="ole apply: nan.npy, from row 0 on: row 7 holds NaN or Inf\n")
+          err="ole apply: nan.npy: row 7 holds NaN or Inf\n")
+    check(ole, "predict m.safetensors nan.npy", code=1, err="ole predict: nan.npy: row 7 holds NaN or Inf\n")
+    rows = [[0.5] * DIM] * 17000
+    for descr in "<f4", "<f8":  # mapped and read, beyond the first block
+        write(work, "long", rows[:16500] + [[math.inf] * DIM] + rows[16501:], descr=descr)
+        check(ole, "apply m.safetensors long.npy --out Z2.npy", code=1,
+              err="ole apply: long.npy: row 16500 holds NaN or Inf\n")
+        done = ole.run(*"predict m.safetensors long.npy".split())
+        check_that(f"predict: {done.stderr}", done.returncode == 1 and
+                   done.stderr.startswith("ole predict: long.npy: row 16500 holds NaN or Inf"))
     check_that("nothing half-written", not (work / "Z2.npy").exists())
 
 
@@ -201,6 +221,20 @@ def check_none(ole, work):
     check_that(f"no classifier: {done.stderr}", done.returncode == 1 and "has no trained classifier" in done.stderr)
 
 
+def check_transform(ole, work):
+    """Where no step helps it says so; equal rows are warned of."""
+    write(work, "apart", [[i % 2 * 9.0, (i + 1) % 2 * 9.0] for i in range(20)], [NAMES[i % 2] for i in range(20)])
+    args = "fit apart.npy apart.txt --out tr.safetensors --method transform".split()
+    told, text, note = read_json(ole, *args, "--json"), ole.run(*args).stdout, "no step helped: the map only scales the rows"
+    check_that(f"transform: {told}, {text}", told["iterations"] == 0 and told["note"] == note and f" {note}\n" in text)
+    told = read_json(ole, *"fit X.npy X.txt --out tr.safetensors --method transform --epochs 3 --json".split())
+    check_that(f"steps: {told}", told["iterations"] == 3 and "note" not in told)
+    write(work, "zeros", [[0.0, 0.0]] * 6, NAMES[:2] * 3)
+    done = ole.run(*"fit zeros.npy zeros.txt --out z.safetensors --lambda 0 --weight-decay 0.1 --no-unknown".split())
+    check_that(f"equal rows: {done.stderr}", done.returncode == 0 and done.stderr ==
+               "ole fit: warning: zeros.npy: all rows are equal, so nothing tells the classes apart\n")
+
+
 def check_labels(ole, work):
     """Numbers are names too; negative ones are ignored. One row per class leaves nothing to hold out."""
     told = read_json(ole, *"fit numbers.npy numbers.txt --out n.safetensors --json --balanced".split())
@@ -226,8 +260,21 @@ def check_mistakes(ole, work):
     wrong("short.npy short.txt", "short.npy has 3 rows and short.txt has 2 labels; they must match")
     wrong("no.npy X.txt", "no.npy: cannot open: No such file or directory")
     wrong("X.npy X.txt --folds 1", "--folds 1: give at least 2, or 0", 2)
-    wrong("X.npy X.txt --score no", "--score 'no': expected one of " + ", ".join(
+    wrong("X.npy X.txt --score no", "--score 'no': expected auto or one of " + ", ".join(
         "softmax calibrated residual cosine energy gen knn vim mahalanobis relative fdbd nci neco".split()), 2)
+    for method, given, takes in (
+            ("none", "score softmax", "linear or mlp, which have a classifier"), ("none", "lambda 3", "linear or mlp"),
+            ("none", "balanced", "linear or mlp"), ("none", "epochs 3", "linear, mlp or transform"),
+            ("transform", "lambda 1", "linear or mlp"), ("transform", "score auto", "linear or mlp, which have a classifier"),
+            ("transform", "weight-decay auto", "linear or mlp"), ("linear", "width 64", "mlp"),
+            ("linear", "batch-size 3", "mlp"), ("linear", "lr 9", "mlp"), ("mlp", "tolerance 0.1", "linear")):
+        wrong(f"X.npy X.txt --method {method} --{given}",
+              f"--{given.split()[0]} does not apply to --method {method}: give it with {takes}", 2)
+    wrong("X.npy X.txt --score knn --no-unknown", "--score cannot be combined with --no-unknown", 2)
+    for name in ("m.pt", "m", ".safetensors"):
+        check(ole, f"fit X.npy X.txt --out {name}", code=2,
+              err=f"ole fit: --out '{name}': models are .safetensors files; give a name with this ending\n")
+        check_that(f"{name} is not written", not (work / name).exists())
     wrong("X.npy X.txt --lambda -1", "--lambda '-1': expected auto or a number from 0 to 1000000", 2)
     check(ole, "fit X.npy X.txt --out X.npy", code=2, err=ole.run(*"fit X.npy X.txt --out X.npy".split()).stderr)
     check_that("the input is spared", (work / "X.npy").stat().st_size > 3000)
@@ -242,6 +289,7 @@ def check_all(ole, work):
     check_apply(ole, work)
     check_report(ole, work)
     check_none(ole, work)
+    check_transform(ole, work)
     check_labels(ole, work)
     check_mistakes(ole, work)
 

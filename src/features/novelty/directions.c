@@ -2,6 +2,7 @@
 #include "features/novelty/directions.h"
 
 #include "base/error.h"
+#include "linalg/float_kernels.h"
 
 #include <math.h>
 
@@ -24,26 +25,58 @@ ole_status directions_prepare(ole_scorer *s, ole_error *error) {
                         s->kind->name);
     s->classes = sizes->shape[0];
     s->dim = basis->shape[1];
-    return scorer_pack(s, basis, &s->operand, error);
+    s->directions = basis->shape[0];
+    float *packed = scorer_keep(s, ole_float_padded(s->directions) * s->dim, sizeof *packed, error);
+    if (!packed) return OLE_ERROR_MEMORY;
+    ole_float_kernels_get()->pack(packed, basis->data, s->directions, s->dim);
+    s->packed = packed;
+    return OLE_OK;
+}
+
+/* Copies a row times a power of two that makes its largest number about 1, so that no product
+ * overflows or vanishes; returns the sum of squares of the copy. */
+static double scale_row(const float *x, int64_t dim, float *to) {
+    float largest = 0.0f;
+    for (int64_t k = 0; k < dim; k++)
+        largest = fmaxf(largest, fabsf(x[k]));
+    int exponent;
+    frexpf(largest, &exponent);
+    /* In two steps: 2^-exponent itself may be beyond float's range. */
+    float once = ldexpf(1.0f, -exponent / 2), again = ldexpf(1.0f, -exponent - -exponent / 2);
+    double square = 0.0;
+    for (int64_t k = 0; k < dim; k++) {
+        to[k] = x[k] * once * again;
+        square += (double)to[k] * to[k];
+    }
+    return square;
+}
+
+/* Four sums side by side: one alone would wait for every addition. */
+static double sum_squares(const float *x, int64_t n) {
+    double sum[4] = {0.0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int k = 0; k < 4; k++)
+            sum[k] += (double)x[i + k] * x[i + k];
+    for (; i < n; i++)
+        sum[0] += (double)x[i] * x[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 void directions_run(const ole_scorer *s, const score_block *b, bool cosine, double *scores) {
     const int64_t *size = scorer_find(s, "sizes", OLE_I64, -1, 0, NULL)->data;
-    scorer_multiply(b, b->features, OLE_F32, &s->operand, b->product);
+    const int64_t padded = ole_float_padded(s->directions);
+    for (int64_t i = 0; i < b->rows; i++)
+        scores[i] = scale_row(b->features + i * s->dim, s->dim, b->scaled + i * s->dim);
+    ole_float_kernels_get()->multiply(b->scaled, b->rows, s->dim, s->packed, s->directions,
+                                      b->along, padded);
     for (int64_t i = 0; i < b->rows; i++) {
-        const float *x = b->features + i * s->dim;
-        const double *along = b->product + i * s->operand.items;
-        double square = 0.0, best = cosine ? -INFINITY : 0.0;
-        for (int64_t k = 0; k < s->dim; k++)
-            square += (double)x[k] * x[k];
-        for (int64_t c = 0; c < s->classes; along += size[c++]) {
-            double inside = 0.0;
-            for (int64_t k = 0; k < size[c]; k++) {
-                inside += along[k] * along[k];
-                if (cosine) best = fmax(best, along[k]);
-            }
-            if (!cosine) best = fmax(best, inside);
-        }
+        const float *along = b->along + i * padded;
+        double square = scores[i], best = cosine ? -INFINITY : 0.0;
+        for (int64_t k = 0; k < s->directions && cosine; k++)
+            best = fmax(best, along[k]);
+        for (int64_t c = 0; c < s->classes && !cosine; along += size[c++])
+            best = fmax(best, sum_squares(along, size[c]));
         scores[i] = square > 0.0 ? cosine ? best / sqrt(square) : best / square : 0.0;
     }
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "base/struct_size.h"
+#include "linalg/float_kernels.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -448,6 +449,9 @@ static void place(scoring *r, int threads, ole_arena *arena) {
             .other = ole_arena_take(arena, run ? r->block * s->second.items : 0, sizeof(double)),
             .panels =
                 ole_arena_take(arena, run ? ole_panels_size(r->block, s->dim) : 0, sizeof(double)),
+            .scaled = ole_arena_take(arena, s->packed ? r->block * s->dim : 0, sizeof(float)),
+            .along = ole_arena_take(
+                arena, s->packed ? r->block * ole_float_padded(s->directions) : 0, sizeof(float)),
             .list = ole_arena_take(arena, logits ? s->classes : 0, sizeof(double))};
         if (arena->base) r->scratch[i] = b;
     }
@@ -478,8 +482,8 @@ ole_status ole_scorer_run(const ole_scorer *s, const float *features, const floa
     if (status != OLE_OK || rows == 0) return status;
     bool read_logits = s->kind->needs & OLE_NEEDS_LOGITS;
     bool read = s->kind->needs & OLE_NEEDS_FEATURES || (read_logits && !logits);
-    int64_t columns =
-        ole_max(ole_max(s->dim, s->classes), ole_max(s->operand.items, s->second.items));
+    int64_t columns = ole_max(ole_max(s->dim, s->classes),
+                              ole_max(ole_max(s->operand.items, s->second.items), s->directions));
     scoring r = {.scorer = s,
                  .features = read ? features : NULL,
                  .logits = read_logits ? logits : NULL,

@@ -23,8 +23,10 @@ struct ole_scorer {
     ole_panels weight;                            /* of the classifier, packed; data NULL: none */
     const float *bias;                            /* [classes]; NULL: none */
     ole_panels operand, second;                   /* what a score multiplies its rows with */
-    const double *square;                         /* what prepare() computes, [classes] or more */
-    void *memory[5];                              /* of these */
+    int64_t directions;                           /* of directions.h, and they packed in float32 */
+    const float *packed;
+    const double *square; /* what prepare() computes, [classes] or more */
+    void *memory[5];      /* of these */
 };
 
 /* What a score is fitted on. */
@@ -46,7 +48,9 @@ typedef struct score_block {
     double *product;       /* [rows, operand.items] */
     double *other;         /* [rows, second.items] */
     double *panels;        /* of packed rows */
-    double *list;          /* [classes] */
+    float *scaled;         /* [rows, dim] and [rows, padded directions], for directions.h */
+    float *along;
+    double *list; /* [classes] */
 } score_block;
 
 struct score_kind {

@@ -349,6 +349,45 @@ static void fails(const ole_embedding *e, const ole_embed_options *o, const char
     if (!strstr(error.message, message)) fail_msg("%s", error.message);
 }
 
+/* Calls with many rows, which threads take in batches of their own, against rows one by one. */
+static void test_many_rows(void **state) {
+    (void)state;
+    static cloud c;
+    fill_cloud(&c, 5, 2.0);
+    const ole_embedding e = view_of(&c);
+    ole_embed_options o = options_for(OLE_EMBED_LINEAR);
+    o.lambda = 0.0;
+    o.weight_decay = 0.01;
+    o.threads = 3;
+    enum { MANY = 1301 };
+    static float x[MANY * DIM], all[MANY * 8], one[8];
+    static ole_prediction predicted[MANY];
+    for (int i = 0; i < MANY; i++)
+        memcpy(x + i * DIM, c.x + i % ROWS * DIM, DIM * sizeof *x);
+    ole_model *model;
+    ole_error error;
+    assert_ok(ole_embed_fit(&model, &e, NULL, 0, &o, NULL, &error), &error);
+    const ole_model_info *info = ole_model_get_info(model);
+    assert_true(info->features <= 8);
+    assert_ok(ole_model_run(model, x, MANY, all, NULL, &error), &error);
+    assert_ok(ole_model_predict(model, x, MANY, predicted, &error), &error);
+    for (int i = 0; i < MANY; i += 50) {
+        ole_prediction p;
+        assert_ok(ole_model_run(model, x + i * DIM, 1, one, NULL, &error), &error);
+        assert_ok(ole_model_predict(model, x + i * DIM, 1, &p, &error), &error);
+        assert_memory_equal(one, all + i * info->features, (size_t)info->features * sizeof *one);
+        assert_int_equal(p.best, predicted[i].best);
+        assert_true(p.score == predicted[i].score && p.known_score == predicted[i].known_score);
+    }
+    x[1234 * DIM + 2] = NAN;
+    x[700 * DIM] = INFINITY;
+    assert_int_equal(ole_model_predict(model, x, MANY, predicted, &error), OLE_ERROR_DATA);
+    assert_string_equal(error.message, "row 700 holds NaN or Inf");
+    assert_int_equal(ole_model_run(model, x, MANY, all, NULL, &error), OLE_ERROR_DATA);
+    assert_string_equal(error.message, "row 700 holds NaN or Inf");
+    ole_model_free(model);
+}
+
 static void test_bad_input(void **state) {
     (void)state;
     static cloud c;
@@ -452,7 +491,7 @@ int main(void) {
         cmocka_unit_test(test_optimum),   cmocka_unit_test(test_same_model),
         cmocka_unit_test(test_mlp),       cmocka_unit_test(test_transform),
         cmocka_unit_test(test_bad_input), cmocka_unit_test(test_hard_input),
-        cmocka_unit_test(test_stopping),
+        cmocka_unit_test(test_stopping),  cmocka_unit_test(test_many_rows),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
 }

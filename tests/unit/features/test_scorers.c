@@ -120,6 +120,28 @@ static void test_euclidean(void **state) {
     ole_scorer_free(s);
 }
 
+/* A score of directions is the same for a row of any length, even at the ends of float's range. */
+static void test_scaled(void **state) {
+    (void)state;
+    static const ole_score kinds[] = {OLE_SCORE_RESIDUAL, OLE_SCORE_COSINE};
+    static const float factors[] = {0x1p-100f, 0x1p-60f, 0x1p60f, 0x1p120f};
+    data d;
+    make(&d);
+    for (int k = 0; k < 2; k++) {
+        ole_scorer *s = fit(kinds[k], &d);
+        double want[QUERIES], got[QUERIES];
+        assert_ok(ole_scorer_run(s, d.q, NULL, QUERIES, want, 1, NULL), NULL);
+        for (int f = 0; f < 4; f++) {
+            float scaled[QUERIES * DIM];
+            for (int i = 0; i < QUERIES * DIM; i++)
+                scaled[i] = d.q[i] * factors[f];
+            assert_ok(ole_scorer_run(s, scaled, NULL, QUERIES, got, 1, NULL), NULL);
+            assert_memory_equal(got, want, sizeof got);
+        }
+        ole_scorer_free(s);
+    }
+}
+
 /* ---- Mistakes ----------------------------------------------------------------------------- */
 
 static void expect(ole_status status, ole_status wanted, const ole_error *error,
@@ -259,9 +281,10 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_degenerate), cmocka_unit_test(test_euclidean),
-        cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_running_mistakes),
-        cmocka_unit_test(test_restored),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_degenerate),       cmocka_unit_test(test_euclidean),
+        cmocka_unit_test(test_scaled),           cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_running_mistakes), cmocka_unit_test(test_restored),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
