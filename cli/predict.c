@@ -165,7 +165,7 @@ static bool predict_mapped(predicting *a, const char *path, bool *predicted, ole
                          first + bad);
             else
                 snprintf(error->message, sizeof error->message,
-                         "%s, from row %" PRId64 " on: %.300s", ole_quote_string(path).text, first,
+                         "%s, from row %" PRId64 " on: %.200s", ole_quote_string(path).text, first,
                          why.message);
         }
         for (int64_t i = 0; i < count && good; i++)
@@ -190,7 +190,7 @@ static bool predict_rows(predicting *a, const char *path, ole_error *error) {
     ole_prediction *p = good ? calloc((size_t)count, sizeof *p) : NULL;
     if (p && ole_model_predict(a->from.model, rows, count, p, error) != OLE_OK) {
         const ole_error why = *error;
-        snprintf(error->message, sizeof error->message, "%s: %.300s", ole_quote_string(path).text,
+        snprintf(error->message, sizeof error->message, "%s: %.200s", ole_quote_string(path).text,
                  why.message);
         good = false;
     }

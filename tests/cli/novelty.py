@@ -49,7 +49,7 @@ def check_usage(ole):
     wrong("--known X.npy,y.npy --method none --save m", "--save needs a map: --method none has none")
     wrong("--known no.npy,y.npy", "no.npy: cannot open: No such file or directory", 1)
     wrong("m --known digits --novel digits --score best",
-          "--score 'best': expected one of " + ", ".join(SCORES))
+          "--score 'best': expected auto or one of " + ", ".join(SCORES))
     wrong("m --known digits --novel digits --temperature 0",
           "--temperature '0': expected fit or a number from 0.001 to 1000")
     wrong("no --known digits --novel digits", "no: cannot read: No such file or directory", 1)
