@@ -88,6 +88,9 @@ static bool check_mode(const arguments *a, int *code) {
                      "see 'ole novelty --help'");
     else if (a->method == OLE_EMBED_MLP + 1 && a->save)
         fail_command("novelty", "--save needs a map: --method none has none");
+    else if (a->method != OLE_EMBED_MLP && a->width != 0)
+        fail_command("novelty", "--width does not apply to --method %s: give it with mlp",
+                     a->method == OLE_EMBED_LINEAR ? "linear" : "none");
     else
         return true;
     return false;

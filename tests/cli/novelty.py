@@ -47,6 +47,8 @@ def check_usage(ole):
     wrong("MODEL --width 8", "--width works only without a MODEL")
     wrong("--known X.npy", "--known 'X.npy': expected two files, as FEATURES.npy,LABELS.npy")
     wrong("--known X.npy,y.npy --method none --save m", "--save needs a map: --method none has none")
+    wrong("--known X.npy,y.npy --width 9", "--width does not apply to --method linear: give it with mlp")
+    wrong("--known X.npy,y.npy --method none --width 9", "--width does not apply to --method none: give it with mlp")
     wrong("--known no.npy,y.npy", "no.npy: cannot open: No such file or directory", 1)
     wrong("m --known digits --novel digits --score best",
           "--score 'best': expected auto or one of " + ", ".join(SCORES))
