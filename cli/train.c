@@ -194,7 +194,7 @@ static void follow(view *v) {
     v->page_due = ended + fmax(PAUSE, SHARE * (ended - now));
 }
 
-/* Where the first epoch takes long: the page is told of before it is over. */
+/* Names the page during the first epoch, where that takes long. */
 static void begin_page(view *v, const ole_train_progress *p) {
     char path[PATH];
     if (!v->out || v->has_page || v->told_page || p->seconds < PAUSE) return;

@@ -58,8 +58,7 @@ static bool walk_folder(const char *command, const char *folder, bool arrays, fi
 
 /*
  * Whether the first line of stdin begins an image or an array, not a list of names.  A few formats
- * begin with letters only: they are told from names by what no name has, or by there being no such
- * file.
+ * begin with letters alone: a line of those is a name if a file of that name exists.
  */
 static bool begins_file(const char *line, size_t length) {
     static const struct {
