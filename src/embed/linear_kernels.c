@@ -8,17 +8,9 @@
  */
 #include "embed/linear_kernels.h"
 
-#include <math.h>
+#include "linalg/float_tile.h"
 
-#if defined(__AVX512F__)
-enum { VL = 16, MR = 8, NV = 3 };
-#elif defined(__AVX2__)
-enum { VL = 8, MR = 4, NV = 3 };
-#elif defined(OLE_NEON)
-enum { VL = 4, MR = 4, NV = 4 };
-#else
-enum { VL = 4, MR = 4, NV = 2 };
-#endif
+#include <math.h>
 
 #define OLE_SCALAR float
 #include "base/vector.h"

@@ -7,15 +7,8 @@
  */
 #include "linalg/float_kernels.h"
 
-#if defined(__AVX512F__)
-enum { VL = 16, MR = 8, NV = 3 };
-#elif defined(__AVX2__)
-enum { VL = 8, MR = 4, NV = 3 };
-#elif defined(OLE_NEON)
-enum { VL = 4, MR = 4, NV = 4 };
-#else
-enum { VL = 4, MR = 4, NV = 2 };
-#endif
+#include "linalg/float_tile.h"
+
 enum { NR = VL * NV, DEPTH = 128 };
 
 #define OLE_SCALAR float
