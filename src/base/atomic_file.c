@@ -246,9 +246,14 @@ ole_status ole_append_open(int *fd, const char *path, ole_error *error) {
         *fd = open(path, flags, 0666);
         int number = *fd < 0 || fstat(*fd, &about) != 0 ? errno : 0;
         if (number == 0 && !S_ISREG(about.st_mode)) number = EINVAL;
-        if (number == 0 && (about.st_nlink <= 1 || copied)) return OLE_OK;
+        bool own = number == 0 && (about.st_nlink <= 1 || copied);
+        /* One process may have copied the file since it was opened here: then it has lost its name,
+         * and a link that is left is not ours. */
+        if (own && has_name(*fd, path)) return OLE_OK;
         if (number != 0) {
             status = fail_io(&(ole_atomic_file){.path = path}, "cannot write", number, error);
+        } else if (own) {
+            copied = false;
         } else { /* one process copies; others wait for the lock, and then find another file */
             flock(*fd, LOCK_EX);
             copied = has_name(*fd, path);

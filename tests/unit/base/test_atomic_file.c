@@ -293,6 +293,29 @@ static void test_other_names_keep_what_they_have(void **state) {
     assert_int_equal(temporary_each(NULL), 3);
 }
 
+/* Whoever opens the file before another process has copied it must not write to the link. */
+static void test_many_append_to_a_linked_file(void **state) {
+    (void)state;
+    enum { ROUNDS = 100, WRITERS = 4 };
+    char path[4096], other[4096];
+    snprintf(path, sizeof path, "%s", temporary_path("file"));
+    snprintf(other, sizeof other, "%s", temporary_path("other"));
+    for (int round = 0; round < ROUNDS; round++) {
+        assert_int_equal(append(path, "1"), OLE_OK);
+        assert_int_equal(link(path, other), 0);
+        for (int i = 0; i < WRITERS; i++)
+            if (fork() == 0) _exit(append(path, "2") == OLE_OK ? 0 : 1);
+        for (int i = 0, ended; i < WRITERS; i++) {
+            assert_true(wait(&ended) > 0);
+            assert_int_equal(ended, 0);
+        }
+        assert_holds(path, "12222");
+        assert_holds(other, "1");
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(unlink(other), 0);
+    }
+}
+
 static void test_appends_through_no_link(void **state) {
     (void)state;
     char path[4096], target[4096];
@@ -325,6 +348,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_relative_path, temporary_clear),
         cmocka_unit_test_teardown(test_appends, temporary_clear),
         cmocka_unit_test_teardown(test_other_names_keep_what_they_have, temporary_clear),
+        cmocka_unit_test_teardown(test_many_append_to_a_linked_file, temporary_clear),
         cmocka_unit_test_teardown(test_appends_through_no_link, temporary_clear),
     };
     return cmocka_run_group_tests(tests, temporary_make, temporary_remove);
