@@ -76,10 +76,13 @@ def check_names(ole, work):
     check_that(f"analyze: {text}", "  bird and cat " in text and ">bird<" in (work / "page.html").read_text())
     told = read_json(ole, "analyze", "data.csv", "data.csv:kind", "--no-tsne", "--json")
     check_that("analyze --json", [c.get("name") for c in told.get("per_class", [])] == ["bird", "cat", "dog"])
-    (work / "test.txt").write_text("dog\nant\n")
+    (work / "test.txt").write_text("dog\nbird\n")
+    (work / "new.txt").write_text("dog\nant\n")
     (work / "test.csv").write_text("1,0,0,0\n0,1,0.5,0\n")
     told = read_json(ole, *"analyze X.npy words.txt --test test.csv test.txt --no-tsne --json".split())
     check_that(f"words of two files: {told.get('errors')}", told.get("errors", {}).get("knn1_error") == 50)
+    check(ole, "analyze X.npy words.txt --test test.csv new.txt", code=1,
+          err="ole analyze: new.txt: row 1 has the label 'ant', which no row of words.txt has\n")
     check(ole, "analyze X.npy words.txt --test X.npy y.npy", code=1,
           err="ole analyze: labels are words in one file and numbers in the other; use the same in both\n")
     done = ole.run(*"tsne X.npy --labels words.txt --out map.npy --perplexity 1 --iterations 5 --figure map.svg".split())
