@@ -238,27 +238,30 @@ static ole_status replace_by_copy(int fd, const char *path, ole_error *error) {
     return status;
 }
 
+/*
+ * A file with links is copied by one process, which holds its lock meanwhile.  All others look only
+ * when they have had the lock too: while the kernel renames the copy, the name still leads to the
+ * old file, but that has one link less already.
+ */
 ole_status ole_append_open(int *fd, const char *path, ole_error *error) {
     const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     ole_status status = OLE_OK;
     for (bool copied = false; status == OLE_OK;) {
         struct stat about = {0};
         *fd = open(path, flags, 0666);
+        if (*fd >= 0) flock(*fd, LOCK_EX);
         int number = *fd < 0 || fstat(*fd, &about) != 0 ? errno : 0;
         if (number == 0 && !S_ISREG(about.st_mode)) number = EINVAL;
-        bool own = number == 0 && (about.st_nlink <= 1 || copied);
-        /* One process may have copied the file since it was opened here: then it has lost its name,
-         * and a link that is left is not ours. */
-        if (own && has_name(*fd, path)) return OLE_OK;
-        if (number != 0) {
-            status = fail_io(&(ole_atomic_file){.path = path}, "cannot write", number, error);
-        } else if (own) {
-            copied = false;
-        } else { /* one process copies; others wait for the lock, and then find another file */
-            flock(*fd, LOCK_EX);
-            copied = has_name(*fd, path);
-            if (copied) status = replace_by_copy(*fd, path, error);
+        bool named = number == 0 && has_name(*fd, path);
+        if (named && (about.st_nlink <= 1 || copied)) {
+            flock(*fd, LOCK_UN);
+            return OLE_OK;
         }
+        copied = named;
+        if (number != 0)
+            status = fail_io(&(ole_atomic_file){.path = path}, "cannot write", number, error);
+        else if (named)
+            status = replace_by_copy(*fd, path, error);
         if (*fd >= 0) close(*fd);
         *fd = -1;
     }
