@@ -103,11 +103,9 @@ static ole_status take_rows(choosing *c, const ole_embedding *known, ole_error *
     return status;
 }
 
-/* mean[class, dim]: of the class's rows at length 1, itself at length 1. */
+/* mean[class, dim], zeros, becomes that of the class's rows at length 1, itself at length 1. */
 static void find_means(const choosing *c, double *mean, double *unit) {
     const ole_row_set rows = {c->rows, c->dim, OLE_F32, c->x, NULL};
-    for (int64_t i = 0; i < c->classes * c->dim; i++)
-        mean[i] = 0.0;
     for (int64_t i = 0; i < c->rows; i++) {
         double *of = mean + c->class_of[i] * c->dim;
         ole_row_unit(&rows, i, unit);
@@ -125,7 +123,7 @@ static void find_means(const choosing *c, double *mean, double *unit) {
  * it. */
 static ole_status group_classes(choosing *c, int groups, ole_error *error) {
     int64_t dim = c->dim, left = c->classes;
-    double *mean = malloc((size_t)((c->classes + 1) * dim) * sizeof *mean);
+    double *mean = calloc((size_t)((c->classes + 1) * dim), sizeof *mean);
     ole_ranked *by = malloc((size_t)c->classes * sizeof *by);
     if (!mean || !by) {
         free(mean);
