@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the features beside a column by name or number; *columns: how many there are.  NULL: there
- * is no such column, or the others hold no numbers, or are not as many as the model takes. */
+/* Reads the features beside a column by name or number.  NULL: there is no such column, or the
+ * others hold no numbers, or are not as many as the model takes. */
 static float *read_beside(const char *path, const char *column, int64_t dims, int64_t *count) {
     char labels[PATH_MAX];
     ole_npy *file = NULL;

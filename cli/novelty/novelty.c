@@ -356,8 +356,9 @@ static int open_subjects(arguments *a, subjects *s) {
         trained_data_compare(&s->run, "novelty", &a->flags, s->model, s->set[0]);
     s->fitted_on = ole_model_fitted_on(s->model, s->set[0], (ole_split)a->known_split);
     if (s->fitted_on) tell_fitted_on("novelty", a->data[0]);
-    if (s->fitted_on && !a->no_store)
-        tell_command("novelty", "the threshold in %s stays as it is", a->model);
+    if (s->fitted_on && !a->no_store && a->score == OLE_SCORE_NONE)
+        tell_command("novelty", "the threshold in %s stays as it is; --score S replaces it",
+                     a->model);
     tell_halves(a, s);
     if (!a->data[1]) return EXIT_DONE;
     fit_folder(&options, a->data[1], info);
@@ -409,7 +410,8 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     ole_error error;
     int code = novelty_draw(&r, &a->figures); /* first: it makes the folder of figures */
     if (a->scores && novelty_write_scores(&r, a->scores) != EXIT_DONE) code = EXIT_FAILED;
-    r.stored = code == EXIT_DONE && !a->no_store && !s->fitted_on;
+    bool keeps = s->fitted_on && a->score == OLE_SCORE_NONE;
+    r.stored = code == EXIT_DONE && !a->no_store && !keeps;
     if (r.stored && ole_novelty_store(n, r.score, a->model, &error) != OLE_OK) {
         code = fail_command("novelty", "%s", error.message);
         r.stored = false;

@@ -72,7 +72,7 @@ static ole_status check_options(const ole_embed_options *o, ole_error *error) {
 static ole_status mark_rows(ole_row_marks *marks, const ole_problem *p, ole_error *error) {
     float *row = malloc((size_t)p->dim * sizeof *row);
     if (!row) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for a model");
-    int64_t step = p->rows > OLE_ROW_MARKS ? p->rows / OLE_ROW_MARKS : 1;
+    int64_t step = (p->rows + OLE_ROW_MARKS - 1) / OLE_ROW_MARKS;
     for (int64_t i = 0; i < p->rows; i += step) {
         if (p->label[i] < 0) continue;
         ole_problem_copy_row(p, i, row);

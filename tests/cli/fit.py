@@ -191,8 +191,12 @@ def check_report(ole, work):
     before = (work / "m.safetensors").read_bytes()
     done = ole.run(*"novelty m.safetensors --known npy:X.npy,X.txt".split())
     check_that(f"no threshold from them: {done.stderr}", "fitted on rows" in done.stderr and done.returncode == 0 and
-               "the threshold in m.safetensors stays as it is" in done.stderr and
+               "the threshold in m.safetensors stays as it is; --score S replaces it" in done.stderr and
                (work / "m.safetensors").read_bytes() == before)
+    (work / "own.safetensors").write_bytes(before)
+    done = ole.run(*"novelty own.safetensors --known npy:X.npy,X.txt --score softmax".split())
+    check_that(f"unless a score is named: {done.stderr}", "stays as it is" not in done.stderr and
+               (work / "own.safetensors").read_bytes() != before)
     (work / "bytes.npy").write_bytes(npyfile.array("|u1", (2, DIM), [7] * 2 * DIM))
     check(ole, "predict m.safetensors bytes.npy", code=1, err="ole predict: bytes.npy: features are uint8; save them "
           "with .astype('float32')\n")
