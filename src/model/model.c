@@ -20,10 +20,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SIZES = 4, WIDE = 4096 };
-/* A single image need not wait for 31 more; many vectors, of which 32 are no work, run together:
+/* Few images need not wait for 31 more; many vectors, of which 32 are no work, run together:
  * threads wait for each other after each layer of a batch. */
-static const int64_t batch_sizes[SIZES] = {1, 32, 512, 4096};
+enum { ONE, FEW, BATCH, MANY, MOST, SIZES };
+static const int64_t batch_sizes[SIZES] = {1, 8, 32, 512, 4096};
+enum { WIDE = 4096 };
 
 /* The way of one thread through the network, for many vectors: threads that run batches of their
  * own wait for each other once instead of after each layer, and a batch of 512 stays in a cache. */
@@ -276,12 +277,19 @@ const ole_model_info *ole_model_get_info(const ole_model *model) {
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-/* The inference for a call with `count` images. */
+/* Whether `count` images fill a batch, or nearly: what is missing is computed in vain. */
+static bool fills(int64_t count, int size) {
+    return 4 * count >= 3 * batch_sizes[size];
+}
+
+/* The inference for `count` images, or the first of them. */
 static ole_status get_inference(ole_model *m, int64_t count, ole_inference **inference,
                                 ole_error *error) {
-    bool vectors = m->info.height * m->info.width == 1;
-    int k = vectors && count >= batch_sizes[2] ? 2 : count > 1 ? 1 : 0;
-    if (k == 2 && count >= batch_sizes[3] && m->info.channels <= WIDE) k = 3;
+    int k = fills(count, BATCH) ? BATCH : fills(count, FEW) ? FEW : ONE;
+    if (m->info.height * m->info.width == 1) {
+        k = count >= batch_sizes[MANY] ? MANY : count > 1 ? BATCH : ONE;
+        if (count >= batch_sizes[MOST] && m->info.channels <= WIDE) k = MOST;
+    }
     *inference = &m->inference[k];
     if ((*inference)->plan) return OLE_OK;
     return ole_inference_open(*inference, &m->network, NULL, batch_sizes[k], error);
@@ -314,38 +322,51 @@ static ole_status run_batch(const ole_model *m, ole_inference *inference, const 
     return ole_inference_run(inference, inference->images, rows, error);
 }
 
-static ole_status run_batches(ole_model *m, const float *images, int64_t count, float *features,
-                              float *logits, ole_error *error) {
-    ole_inference *inference;
-    ole_status status = get_inference(m, count, &inference, error);
-    if (status != OLE_OK) return status;
-    size_t size = (size_t)ole_network_image_size(&m->network);
-    size_t dim = (size_t)m->info.features, classes = (size_t)m->info.classes;
-    for (int64_t first = 0; first < count; first += inference->batch) {
-        int64_t rows = count - first < inference->batch ? count - first : inference->batch;
-        status = run_batch(m, inference, images + (size_t)first * size, rows, error);
-        if (status != OLE_OK) return status;
-        if (features)
-            memcpy(features + (size_t)first * dim, inference->features,
-                   (size_t)rows * dim * sizeof(float));
-        if (logits)
-            memcpy(logits + (size_t)first * classes, inference->logits,
-                   (size_t)rows * classes * sizeof(float));
-    }
-    return OLE_OK;
-}
-
-/* ---- Many vectors ------------------------------------------------------------------------- */
-
-/* Rows to run in lanes; what is not wanted is NULL. */
-typedef struct lane_run {
+/* Rows to run; what is not wanted is NULL. */
+typedef struct rows_run {
     ole_model *model;
     const float *rows;
     int64_t count;
     float *features, *logits;
     ole_prediction *predictions;
-    ole_error *error; /* [tasks] of the first row that fails */
-} lane_run;
+    ole_error *error; /* in lanes: [tasks] of the first row that fails */
+} rows_run;
+
+/* Runs `rows` rows from row `first` on, by `threads` threads. */
+static ole_status run_rows(const rows_run *r, ole_inference *inference, int64_t first, int64_t rows,
+                           int threads, ole_error *error) {
+    const ole_model *m = r->model;
+    int64_t size = ole_network_image_size(&m->network);
+    size_t dim = (size_t)m->info.features, classes = (size_t)m->info.classes;
+    ole_status status = run_batch(m, inference, r->rows + first * size, rows, error);
+    if (status != OLE_OK) return status;
+    if (r->features)
+        memcpy(r->features + (size_t)first * dim, inference->features,
+               (size_t)rows * dim * sizeof(float));
+    if (r->logits)
+        memcpy(r->logits + (size_t)first * classes, inference->logits,
+               (size_t)rows * classes * sizeof(float));
+    if (!r->predictions) return OLE_OK;
+    status = check_logits(m, inference, first, rows, error);
+    if (status == OLE_OK)
+        ole_predict_outputs(m->scorer, &m->info, threads, inference->features, inference->logits,
+                            rows, r->predictions + first);
+    return status;
+}
+
+static ole_status run_batches(const rows_run *r, ole_error *error) {
+    ole_status status = OLE_OK;
+    for (int64_t first = 0, rows; first < r->count && status == OLE_OK; first += rows) {
+        ole_inference *inference;
+        status = get_inference(r->model, r->count - first, &inference, error);
+        if (status != OLE_OK) return status;
+        rows = ole_min(r->count - first, inference->batch);
+        status = run_rows(r, inference, first, rows, r->model->threads, error);
+    }
+    return status;
+}
+
+/* ---- Many vectors ------------------------------------------------------------------------- */
 
 static bool has_lanes(const ole_model *m, int64_t count) {
     return m->info.height * m->info.width == 1 && m->info.channels <= WIDE && count > LANE_ROWS &&
@@ -369,27 +390,13 @@ static ole_status open_lanes(ole_model *m, int count, ole_error *error) {
 }
 
 static void run_in_lane(void *context, int64_t task, int worker) {
-    const lane_run *r = context;
-    const ole_model *m = r->model;
-    ole_inference *inference = &m->lanes[worker].inference;
+    const rows_run *r = context;
+    ole_model *m = r->model;
     int64_t first = task * LANE_ROWS, rows = ole_min(r->count - first, LANE_ROWS);
-    int64_t dim = m->info.features, classes = m->info.classes;
     ole_error *error = &r->error[task];
     error->status = check_images(m, r->rows, first, rows, error);
     if (error->status == OLE_OK)
-        error->status = run_batch(m, inference, r->rows + first * m->info.channels, rows, error);
-    if (error->status != OLE_OK) return;
-    if (r->features)
-        memcpy(r->features + first * dim, inference->features,
-               (size_t)(rows * dim) * sizeof(float));
-    if (r->logits)
-        memcpy(r->logits + first * classes, inference->logits,
-               (size_t)(rows * classes) * sizeof(float));
-    if (!r->predictions) return;
-    error->status = check_logits(m, inference, first, rows, error);
-    if (error->status == OLE_OK)
-        ole_predict_outputs(m->scorer, &m->info, 1, inference->features, inference->logits, rows,
-                            r->predictions + first);
+        error->status = run_rows(r, &m->lanes[worker].inference, first, rows, 1, error);
 }
 
 /* NaN anywhere comes before an overflow, as where all rows are checked first. */
@@ -403,7 +410,7 @@ static ole_status first_error(const ole_error *errors, int64_t count, ole_error 
     return ole_fail(error, found->status, "%s", found->message);
 }
 
-static ole_status run_lanes(lane_run *r, ole_error *error) {
+static ole_status run_lanes(rows_run *r, ole_error *error) {
     int64_t tasks = (r->count + LANE_ROWS - 1) / LANE_ROWS;
     int threads = (int)ole_min(tasks, r->model->threads);
     ole_pool *pool = NULL;
@@ -431,10 +438,9 @@ ole_status ole_model_run(ole_model *m, const float *images, int64_t count, float
     ole_status status = lanes ? OLE_OK : check_images(m, images, 0, count, error);
     if (status != OLE_OK) return status;
     if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
-    lane_run run = {
+    rows_run run = {
         .model = m, .rows = images, .count = count, .features = features, .logits = logits};
-    status =
-        lanes ? run_lanes(&run, error) : run_batches(m, images, count, features, logits, error);
+    status = lanes ? run_lanes(&run, error) : run_batches(&run, error);
     ole_in_use_release(&m->in_use);
     return status;
 }
@@ -588,23 +594,6 @@ void ole_model_judge(const ole_model *m, const float *features, const float *log
     ole_predict_outputs(m->scorer, &m->info, m->threads, features, logits, count, predictions);
 }
 
-static ole_status predict_batches(ole_model *m, const float *images, int64_t count,
-                                  ole_prediction *predictions, ole_error *error) {
-    int64_t size = ole_network_image_size(&m->network);
-    for (int64_t first = 0, rows; first < count; first += rows) {
-        ole_inference *inference;
-        ole_status status = get_inference(m, count - first, &inference, error);
-        if (status != OLE_OK) return status;
-        rows = count - first < inference->batch ? count - first : inference->batch;
-        status = run_batch(m, inference, images + first * size, rows, error);
-        if (status != OLE_OK) return status;
-        status = check_logits(m, inference, first, rows, error);
-        if (status != OLE_OK) return status;
-        ole_model_judge(m, inference->features, inference->logits, rows, predictions + first);
-    }
-    return OLE_OK;
-}
-
 ole_status ole_model_check_classifier(const ole_model *m, ole_error *error) {
     if (m->info.classifier) return OLE_OK;
     return ole_fail(error, OLE_ERROR_UNSUPPORTED,
@@ -624,8 +613,8 @@ ole_status ole_model_predict(ole_model *m, const float *images, int64_t count,
     if (status == OLE_OK && !lanes) status = check_images(m, images, 0, count, error);
     if (status != OLE_OK) return status;
     if (!ole_in_use_take(&m->in_use, "model", error)) return OLE_ERROR_ARGUMENT;
-    lane_run run = {.model = m, .rows = images, .count = count, .predictions = predictions};
-    status = lanes ? run_lanes(&run, error) : predict_batches(m, images, count, predictions, error);
+    rows_run run = {.model = m, .rows = images, .count = count, .predictions = predictions};
+    status = lanes ? run_lanes(&run, error) : run_batches(&run, error);
     ole_in_use_release(&m->in_use);
     return status;
 }
