@@ -40,9 +40,8 @@ void ole_recorded_queue_act(ole_recorded *r, int i, int k) {
     int node = s->act[i].node;
     ole_layout layout = ole_plan_layout(s->plan[k], node);
     double weight = s->act[i].weight, share = ole_stepper_share(s, k);
-    bool accumulate, own = a->rows.direct && !r->global; /* the loss writes there itself */
-    void *gradient = ole_plan_gradient(s->plan[k], node, &accumulate);
-    if (!gradient) return;
+    bool accumulate = false, own = a->rows.direct && !r->global; /* the loss writes there itself */
+    void *gradient = ole_plan_gradient(s->plan[k], node, &accumulate); /* NULL: all is frozen */
     const ole_loss_batch batch = {.rows = r->global ? s->batch[k] : s->rows[k],
                                   .features = find_rows(r, a, node, k),
                                   .labels = r->global ? r->all_labels : r->labels,
@@ -50,14 +49,14 @@ void ole_recorded_queue_act(ole_recorded *r, int i, int k) {
     const ole_loss_gradient to = {.data = own ? gradient : a->gradient,
                                   .upstream = weight * (r->global ? 1.0 : share),
                                   .accumulate = own && accumulate};
-    if (ole_loss_queue(a->loss, &batch, &to, a->outcome, r->recorder->stream(r->context),
-                       &r->failure) != OLE_OK)
+    if (ole_loss_queue(a->loss, &batch, gradient ? &to : NULL, a->outcome,
+                       r->recorder->stream(r->context), &r->failure) != OLE_OK)
         return;
     int64_t first = r->global ? ole_ranks_first(r->ranks, s->batch[k], r->ranks->rank) : 0;
     const char *ours = own ? NULL : a->gradient + first * row_bytes(a);
-    if (!own && a->rows.direct)
+    if (gradient && !own && a->rows.direct)
         r->recorder->rows_take(r->context, layout, ours, accumulate, gradient);
-    else if (!own)
+    else if (gradient && !own)
         r->recorder->rows_add(r->context, layout, (const float *)ours, accumulate, gradient);
     r->recorder->add_loss(r->context, a->outcome, weight, share);
 }
