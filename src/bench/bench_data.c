@@ -77,7 +77,8 @@ ole_status ole_bench_open(ole_bench_setup *s, ole_error *error) {
                                          .precision = o->precision,
                                          .conv = o->conv,
                                          .threads = ole_rank_threads(o->threads, s->beside),
-                                         .train = true};
+                                         .train = true,
+                                         .moments = 1};
     ole_train_options train;
     ole_train_options_init(&train);
     train.loss = o->softmax_only ? OLE_LOSS_SOFTMAX : OLE_LOSS_BOTH;

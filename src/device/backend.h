@@ -167,6 +167,12 @@ typedef struct ole_backend {
                              const ole_param *param, const float *plain, void *to);
     void (*param_to_plain)(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const void *from, float *plain);
+    /* The same for an optimiser's state, which param_to_plain reads. (optional: as the parameter)
+     */
+    size_t (*state_bytes)(ole_device_context *context, const ole_node *node,
+                          const ole_param *param);
+    void (*state_from_plain)(ole_device_context *context, const ole_node *node,
+                             const ole_param *param, const float *plain, void *to);
     /* The same for a gradient. (optional: same layout as the parameter) */
     void (*gradient_from_plain)(ole_device_context *context, const ole_node *node,
                                 const ole_param *param, const float *plain, void *to);

@@ -117,7 +117,8 @@ static ole_status open_network(mlp *m, const ole_setting *setting, ole_error *er
                                          .conv = "auto",
                                          .threads = p->threads,
                                          .seed = p->options->seed,
-                                         .train = true};
+                                         .train = true,
+                                         .moments = 2};
     ole_status status = ole_network_open(&m->network, &options, error);
     if (status != OLE_OK) return status;
     return ole_params_init(m->network.params, "xavier", p->options->seed, error);

@@ -89,7 +89,7 @@ ole_status ole_network_open(ole_network *network, const ole_network_options *opt
         status = ole_graph_fuse(network->graph, network->backend->fuses_add, error);
     if (status == OLE_OK)
         status = ole_params_create(&network->params, network->graph, network->backend,
-                                   network->context, options->train, error);
+                                   network->context, options->train, options->moments, error);
     if (status != OLE_OK) ole_network_close(network);
     return status;
 }

@@ -16,7 +16,8 @@ typedef struct ole_network_options {
     const char *conv;      /* "auto", "direct" */
     int threads;           /* 0: all processors */
     uint64_t seed;
-    bool train; /* gradients and optimiser state */
+    bool train;  /* gradients and optimiser state */
+    int moments; /* of the optimiser: 1 for SGD, 2 for Adam */
 } ole_network_options;
 
 typedef struct ole_network {

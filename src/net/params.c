@@ -20,7 +20,7 @@
 enum { GRADIENT_ALIGNMENT = 256 };
 
 typedef struct slot {
-    size_t bytes;
+    size_t bytes, state_bytes;
     void *data;
     void *gradient; /* in the shared block; NULL if not trained */
     void *state[2];
@@ -70,32 +70,40 @@ static size_t place_gradients(ole_params *params) {
     return at;
 }
 
-static ole_status check_room(ole_params *params, bool train, ole_error *error) {
+static ole_status check_room(ole_params *params, bool train, int moments, ole_error *error) {
     size_t bytes = train ? place_gradients(params) : 0;
-    for (int i = 0; i < params->graph->params; i++)
-        bytes += params->slot[i].bytes * (train && params->graph->param[i].trained ? 3 : 1);
+    for (int i = 0; i < params->graph->params; i++) {
+        const slot *s = &params->slot[i];
+        bytes += s->bytes;
+        if (train && params->graph->param[i].trained) bytes += (size_t)moments * s->state_bytes;
+    }
     if (params->backend->own_memory) return OLE_OK;
     return ole_memory_check(
         bytes, train ? "the weights, with gradients and the optimiser's state" : "the weights",
         "use a smaller net", error);
 }
 
-static ole_status allocate_params(ole_params *params, bool train, ole_error *error) {
+static ole_status allocate_params(ole_params *params, bool train, int moments, ole_error *error) {
     const ole_graph *graph = params->graph;
+    const ole_backend *backend = params->backend;
     for (int i = 0; i < graph->params; i++) {
-        params->slot[i].rate = 1.0;
-        params->slot[i].bytes =
-            params->backend->param_bytes(params->context, node_of(params, i), &graph->param[i]);
+        const ole_node *node = node_of(params, i);
+        const ole_param *param = &graph->param[i];
+        slot *s = &params->slot[i];
+        s->rate = 1.0;
+        s->bytes = s->state_bytes = backend->param_bytes(params->context, node, param);
+        if (backend->state_bytes)
+            s->state_bytes = backend->state_bytes(params->context, node, param);
     }
-    ole_status status = check_room(params, train, error);
+    ole_status status = check_room(params, train, moments, error);
     if (status != OLE_OK) return status;
     bool failed = false;
     for (int i = 0; i < graph->params; i++) {
         slot *s = &params->slot[i];
         s->data = take(params, s->bytes, &failed);
         if (!train || !graph->param[i].trained) continue;
-        for (int k = 0; k < 2; k++)
-            s->state[k] = take(params, s->bytes, &failed);
+        for (int k = 0; k < moments; k++)
+            s->state[k] = take(params, s->state_bytes, &failed);
     }
     if (train) params->gradient_bytes = place_gradients(params);
     if (params->gradient_bytes > 0) {
@@ -109,7 +117,7 @@ static ole_status allocate_params(ole_params *params, bool train, ole_error *err
 
 ole_status ole_params_create(ole_params **result, const ole_graph *graph,
                              const ole_backend *backend, ole_device_context *context, bool train,
-                             ole_error *error) {
+                             int moments, ole_error *error) {
     *result = NULL;
     ole_params *params = calloc(1, sizeof *params);
     slot *slots = calloc((size_t)graph->params + 1, sizeof *slots);
@@ -122,7 +130,7 @@ ole_status ole_params_create(ole_params **result, const ole_graph *graph,
     }
     *params = (ole_params){
         .graph = graph, .backend = backend, .context = context, .slot = slots, .items = items};
-    ole_status status = allocate_params(params, train, error);
+    ole_status status = allocate_params(params, train, moments, error);
     if (status == OLE_OK)
         *result = params;
     else
@@ -165,7 +173,10 @@ void ole_params_get(const ole_params *params, int i, float *plain) {
 }
 
 void ole_params_set_state(ole_params *params, int i, int which, const float *plain) {
-    write_plain(params, i, plain, params->slot[i].state[which]);
+    const ole_backend *backend = params->backend;
+    (backend->state_from_plain ? backend->state_from_plain : backend->param_from_plain)(
+        params->context, node_of(params, i), &params->graph->param[i], plain,
+        params->slot[i].state[which]);
 }
 
 void ole_params_get_state(const ole_params *params, int i, int which, float *plain) {

@@ -11,12 +11,12 @@
 typedef struct ole_params ole_params;
 
 /*
- * Everything starts at zero. `train` also allocates a gradient and two optimiser states per trained
- * parameter.
+ * Everything starts at zero. `train` also allocates a gradient per trained parameter and `moments`
+ * optimiser states, 0 to 2.
  */
 ole_status ole_params_create(ole_params **params, const ole_graph *graph,
                              const ole_backend *backend, ole_device_context *context, bool train,
-                             ole_error *error);
+                             int moments, ole_error *error);
 void ole_params_free(ole_params *params);
 
 /* Copies parameter i of the graph to and from plain floats in the shape of its ole_param. */

@@ -280,6 +280,9 @@ void cuda_share_sum(ole_device_context *context, const ole_share *share, double 
 /* ---- parameters (param.c) ----------------------------------------------------------------- */
 
 size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const ole_param *param);
+size_t cuda_state_bytes(ole_device_context *context, const ole_node *node, const ole_param *param);
+void cuda_state_from_plain(ole_device_context *context, const ole_node *node,
+                           const ole_param *param, const float *plain, void *to);
 void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
                            const ole_param *param, const float *plain, void *to);
 void cuda_param_to_plain(ole_device_context *context, const ole_node *node, const ole_param *param,

@@ -50,6 +50,11 @@ size_t cuda_param_bytes(ole_device_context *context, const ole_node *node, const
     return (size_t)cuda_param_size(param) * (has_copy(context, param) ? 6 : 4);
 }
 
+size_t cuda_state_bytes(ole_device_context *context, const ole_node *node, const ole_param *param) {
+    (void)context, (void)node;
+    return (size_t)cuda_param_size(param) * sizeof(float);
+}
+
 /* To the nearest; ties to even. */
 static uint16_t to_bfloat16(float x) {
     uint32_t bits;
@@ -72,21 +77,32 @@ static void *make_room(ole_device_context *context, const ole_node *node, const 
     return room;
 }
 
-void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
-                           const ole_param *param, const float *plain, void *to) {
+/* Floats, and behind them their bfloat16 copy if `bytes` has room for it. */
+static void write_floats(ole_device_context *context, const ole_node *node, const ole_param *param,
+                         const float *plain, size_t bytes, void *to) {
     float *room = make_room(context, node, param);
     if (!room) return;
     int64_t size = cuda_param_size(param);
     uint16_t *copy = (uint16_t *)(room + size);
+    bool copies = bytes > (size_t)size * sizeof *room;
     filter f = cuda_param_is_weight(param) ? filter_of(param) : (filter){0};
     for (int64_t e = 0; e < param->count; e++) {
         int64_t at = place_of(param, &f, e);
         room[at] = plain[e];
-        if (has_copy(context, param)) copy[at] = to_bfloat16(plain[e]);
+        if (copies) copy[at] = to_bfloat16(plain[e]);
     }
-    cuda_copy(context, to, room, cuda_param_bytes(context, node, param), cudaMemcpyHostToDevice,
-              "setting a parameter");
+    cuda_copy(context, to, room, bytes, cudaMemcpyHostToDevice, "setting a parameter");
     free(room);
+}
+
+void cuda_param_from_plain(ole_device_context *context, const ole_node *node,
+                           const ole_param *param, const float *plain, void *to) {
+    write_floats(context, node, param, plain, cuda_param_bytes(context, node, param), to);
+}
+
+void cuda_state_from_plain(ole_device_context *context, const ole_node *node,
+                           const ole_param *param, const float *plain, void *to) {
+    write_floats(context, node, param, plain, cuda_state_bytes(context, node, param), to);
 }
 
 /* `narrow`: the elements are bfloat16. */

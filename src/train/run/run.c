@@ -381,7 +381,8 @@ static ole_status open_network(ole_run *run, ole_error *error) {
                                          .conv = o->conv,
                                          .threads = ole_rank_threads(o->threads, neighbours(o)),
                                          .seed = o->seed,
-                                         .train = true};
+                                         .train = true,
+                                         .moments = run->moments};
     ole_status status = ole_network_open(&run->network, &options, error);
     if (status == OLE_OK && o->freeze) status = ole_freeze(&run->network, o->freeze, error);
     if (status == OLE_OK) status = make_loss_state(run, error);

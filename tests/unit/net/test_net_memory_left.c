@@ -68,6 +68,33 @@ static void test_older_groups(void **state) {
     assert_int_equal(ole_memory_left(data_dir), 1000 * mib);
 }
 
+/* Only what the optimiser reads: none, SGD's momentum, Adam's two moments. */
+static void test_moments(void **state) {
+    (void)state;
+    const ole_backend *backend = &ole_backend_ref;
+    const ole_device_options device = {.threads = 1, .gpu = -1};
+    ole_device_context *context;
+    ole_graph *graph;
+    ole_error error;
+    size_t bytes[3], weights = 0;
+    assert_ok(backend->open(&context, &device, &error), &error);
+    assert_ok(ole_graph_parse(&graph, "C8[nobn]-FC5[nobn]", (ole_shape){3, 6, 6}, 4, &error),
+              &error);
+    for (int i = 0; i < graph->params; i++)
+        weights += (size_t)graph->param[i].count * sizeof(float);
+    for (int moments = 0; moments < 3; moments++) {
+        ole_params *params;
+        assert_ok(ole_params_create(&params, graph, backend, context, true, moments, &error),
+                  &error);
+        bytes[moments] = ole_params_bytes(params);
+        ole_params_free(params);
+    }
+    assert_int_equal(bytes[1] - bytes[0], weights);
+    assert_int_equal(bytes[2] - bytes[1], weights);
+    ole_graph_free(graph);
+    backend->close(context);
+}
+
 /* Neither is tried: nothing would be left to report it. */
 static void test_too_large(void **state) {
     (void)state;
@@ -80,7 +107,7 @@ static void test_too_large(void **state) {
     ole_error error;
     assert_ok(backend->open(&context, &device, &error), &error);
     assert_ok(ole_graph_parse(&graph, "FC65536(x1000)", (ole_shape){64, 1, 1}, 10, &error), &error);
-    assert_int_equal(ole_params_create(&params, graph, backend, context, true, &error),
+    assert_int_equal(ole_params_create(&params, graph, backend, context, true, 2, &error),
                      OLE_ERROR_MEMORY);
     assert_null(params);
     assert_non_null(strstr(error.message, "the weights, with gradients and the optimiser's state: "
@@ -88,7 +115,7 @@ static void test_too_large(void **state) {
     ole_graph_free(graph);
 
     assert_ok(ole_graph_parse(&graph, "C64", (ole_shape){1, 512, 512}, 10, &error), &error);
-    assert_ok(ole_params_create(&params, graph, backend, context, true, &error), &error);
+    assert_ok(ole_params_create(&params, graph, backend, context, true, 2, &error), &error);
     const ole_plan_options options = {.batch = 1 << 30, .train = true};
     assert_int_equal(ole_plan_create(&plan, graph, params, backend, context, &options, &error),
                      OLE_ERROR_MEMORY);
@@ -112,6 +139,7 @@ int main(void) {
         cmocka_unit_test_setup(test_machine, write_machine),
         cmocka_unit_test_setup(test_groups, write_machine),
         cmocka_unit_test_setup(test_older_groups, write_machine),
+        cmocka_unit_test(test_moments),
         cmocka_unit_test(test_too_large),
     };
     return cmocka_run_group_tests(tests, data_dir_make, data_dir_remove);

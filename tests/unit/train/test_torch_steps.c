@@ -144,7 +144,7 @@ static engine start(const ole_backend *backend, const char *net, const training_
     ole_error error;
     assert_ok(ole_graph_parse(&e.graph, net, (ole_shape){3, 8, 8}, CLASSES, &error), &error);
     assert_ok(ole_graph_fuse(e.graph, backend->fuses_add, &error), &error);
-    assert_ok(ole_params_create(&e.params, e.graph, backend, e.context, true, &error), &error);
+    assert_ok(ole_params_create(&e.params, e.graph, backend, e.context, true, 2, &error), &error);
     assert_ok(ole_plan_create(&e.plan, e.graph, e.params, backend, e.context, &options, &error),
               &error);
     for (int i = 0; i < e.graph->params; i++) {

@@ -98,7 +98,8 @@ static void take_steps(const char *net, const char *device, const char *precisio
                                    .precision = precision,
                                    .conv = "auto",
                                    .threads = 2,
-                                   .train = true};
+                                   .train = true,
+                                   .moments = 2};
     ole_train_options train;
     ole_network network;
     ole_stepper *stepper;

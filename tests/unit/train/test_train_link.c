@@ -166,7 +166,7 @@ static ole_status open_network(ole_network *n, ole_backend *backend, ole_error *
     if (status == OLE_OK) status = backend->open(&n->context, &device, error);
     if (status == OLE_OK) status = ole_graph_fuse(n->graph, backend->fuses_add, error);
     if (status == OLE_OK)
-        status = ole_params_create(&n->params, n->graph, backend, n->context, true, error);
+        status = ole_params_create(&n->params, n->graph, backend, n->context, true, 2, error);
     if (status == OLE_OK) status = ole_params_init(n->params, "xavier", 3, error);
     return status;
 }

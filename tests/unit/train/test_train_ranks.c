@@ -59,7 +59,7 @@ static ole_status open_network(ole_network *n, const steps_case *c, ole_error *e
     if (status == OLE_OK) status = n->backend->open(&n->context, &device, error);
     if (status == OLE_OK) status = ole_graph_fuse(n->graph, n->backend->fuses_add, error);
     if (status == OLE_OK)
-        status = ole_params_create(&n->params, n->graph, n->backend, n->context, true, error);
+        status = ole_params_create(&n->params, n->graph, n->backend, n->context, true, 2, error);
     if (status == OLE_OK) status = ole_params_init(n->params, "xavier", 3, error);
     return status;
 }
