@@ -7,9 +7,8 @@
 Training steps come from `ole bench --peer torch`.  For inference, ResNet-50 at 224x224 runs in a process per engine:
 Olé through liboletrain, torchvision's module in PyTorch (eager in both memory formats, and frozen TorchScript) and in
 ONNX Runtime what `ole export --onnx` writes; then `ole predict` and `ole features` on JPEG files, without their
-start.  All engines must give the same logits.  Olé fills up batches of 2 to 31 images to 32.  Times are medians over
-the rounds, per step or image: on the wall, and of processors (all threads), which is what to compare on a machine
-that others use.  Needs PyTorch and torchvision; what else is missing is skipped and said.
+start.  All engines must give the same logits.  Times are medians over the rounds, per step or image: on the wall, and
+of processors (all threads), which is what to compare on a machine that others use.  Needs PyTorch and torchvision; what else is missing is skipped and said.
 """
 import argparse
 import ctypes
