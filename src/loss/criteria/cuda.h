@@ -11,6 +11,7 @@
 
 #include "ole/base.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -26,7 +27,7 @@ typedef struct ole_criterion_outcome {
 
 /* What a queued evaluation reads: device memory. */
 typedef struct ole_criterion_queued {
-    int64_t rows;
+    int64_t rows;          /* at least 1 */
     const uint64_t *step;  /* counts from 1 */
     const float *x;        /* [rows, dim] */
     const int32_t *labels; /* [rows] */
@@ -48,7 +49,8 @@ typedef struct ole_cuda_criterion ole_cuda_criterion;
 struct ole_criterion_plan_options;
 
 typedef struct ole_cuda_criterion_table {
-    /* On that GPU.  OLE_ERROR_UNSUPPORTED: the criterion has no device version. */
+    /* Whether the criterion of that name has a device version; the others here are for those. */
+    bool (*has)(const char *name);
     ole_status (*create)(ole_cuda_criterion **criterion,
                          const struct ole_criterion_plan_options *options, int gpu,
                          ole_error *error);

@@ -206,6 +206,10 @@ static const struct kind *find_kind(const char *name) {
     return NULL;
 }
 
+static bool has(const char *name) {
+    return find_kind(name) != NULL;
+}
+
 static void fill(ole_cuda_criterion *p, const ole_criterion_plan_options *o) {
     criterion_call *c = &p->call;
     bool ole_unit = p->kind->launch == criterion_ole_unit;
@@ -245,15 +249,14 @@ static ole_status prepare(ole_cuda_criterion *p, ole_error *error) {
 static ole_status create(ole_cuda_criterion **result, const ole_criterion_plan_options *options,
                          int gpu, ole_error *error) {
     enum { LONGEST_SIDE = 1 << 24 }; /* that grids can cover */
-    const struct kind *kind = find_kind(options->criterion->name);
-    *result = NULL;
     int64_t longest = ole_max(ole_max(options->rows, options->dim), options->classes);
-    if (!kind || longest > LONGEST_SIDE)
-        return ole_fail(error, OLE_ERROR_UNSUPPORTED, "%s is computed on the CPU",
-                        options->criterion->title);
+    *result = NULL;
+    if (longest > LONGEST_SIDE)
+        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the loss %s",
+                        options->criterion->name);
     ole_cuda_criterion *p = calloc(1, sizeof *p);
     if (!p) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-    p->kind = kind;
+    p->kind = find_kind(options->criterion->name);
     p->gpu = gpu;
     p->rows = options->rows;
     fill(p, options);
@@ -387,6 +390,7 @@ static ole_status queue(ole_cuda_criterion *p, const ole_criterion_queued *batch
 __attribute__((visibility("default"))) extern const ole_cuda_criterion_table
     ole_cuda_criterion_entry __asm__("ole_cuda_criterion");
 const ole_cuda_criterion_table ole_cuda_criterion_entry = {
+    .has = has,
     .create = create,
     .destroy = destroy,
     .queue = queue,
