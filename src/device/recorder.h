@@ -103,8 +103,8 @@ typedef struct ole_recorder {
                            void *gradient);
     void (*unit_rows)(ole_device_context *context, const ole_param *param, void *data);
     const uint64_t *(*step)(ole_device_context *context); /* the clock's, in the backend's memory */
-    void *(*stream)(ole_device_context *context); /* for ole_loss_queue() */
-    int (*gpu)(ole_device_context *context);      /* CUDA device index, for ole_loss_options */
+    void *(*stream)(ole_device_context *context);         /* for ole_loss_queue() */
+    int (*gpu)(ole_device_context *context); /* CUDA device index, for ole_loss_options */
 
     ole_status (*start)(ole_device_context *context, ole_feed *feed, const ole_feed_epoch *epoch,
                         ole_error *error);

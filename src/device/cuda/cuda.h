@@ -94,7 +94,7 @@ typedef struct cuda_added_losses {
     int count;
     const ole_loss_outcome *outcome[CUDA_MAX_ADDED]; /* device memory */
     double weight[CUDA_MAX_ADDED];
-    double share[CUDA_MAX_ADDED]; /* of the value that is this rank's to add */
+    double share[CUDA_MAX_ADDED];           /* of the value that is this rank's to add */
     const ole_criterion_outcome *criterion; /* device memory; NULL: there is none */
     double criterion_weight;
     bool head; /* it takes softmax's place */

@@ -3,8 +3,8 @@
  * "ole_cuda_criterion").  The code is in loss/criteria/cuda/.
  *
  * Features, weights and labels come from device memory as float and int32; all arithmetic is in
- * float64 and in an order that depends on the shape alone, as on the CPU.  What the CPU refuses is a
- * value here: NaN or Inf in the features gives the value NaN and the number of the row.
+ * float64 and in an order that depends on the shape alone, as on the CPU.  What the CPU refuses is
+ * a value here: NaN or Inf in the features gives the value NaN and the number of the row.
  */
 #ifndef OLE_SRC_LOSS_CRITERIA_CUDA_H
 #define OLE_SRC_LOSS_CRITERIA_CUDA_H

@@ -83,8 +83,8 @@ void ole_recorded_send_state(ole_recorded *r) {
 void ole_recorded_receive_state(ole_recorded *r) {
     const ole_recorded_criterion *c = &r->criterion;
     if (c->state > 0)
-        r->network->backend->copy_out(r->context, c->centers,
-                                      (size_t)c->state * sizeof *c->centers, step_of(r)->centers);
+        r->network->backend->copy_out(r->context, c->centers, (size_t)c->state * sizeof *c->centers,
+                                      step_of(r)->centers);
 }
 
 /* ---- Steps -------------------------------------------------------------------------------- */

@@ -17,7 +17,8 @@
 #include "ole/train/train.h"
 #include "ranks/ranks.h"
 
-/* Fields other than criterion, weight, value, correct and centers are private to criterion_step.c. */
+/* Fields other than criterion, weight, value, correct and centers are private to criterion_step.c.
+ */
 typedef struct ole_criterion_step {
     const ole_criterion *criterion; /* NULL: there is none */
     double weight;

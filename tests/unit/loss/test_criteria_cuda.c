@@ -1,7 +1,7 @@
 /*
- * tests/unit/loss/test_criteria_cuda.c - the criteria on a GPU against those of the CPU, on the same
- * float32 features: value, gradients, centres and counts over shapes and batches with absent, zero
- * and bad rows.  Skipped, with the reason, where there is no GPU.
+ * tests/unit/loss/test_criteria_cuda.c - the criteria on a GPU against those of the CPU, on the
+ * same float32 features: value, gradients, centres and counts over shapes and batches with absent,
+ * zero and bad rows.  Skipped, with the reason, where there is no GPU.
  */
 #include "gpu.h"
 #include "loss/criteria/criterion.h"
@@ -78,8 +78,8 @@ static batch make_batch(const int64_t shape[3], int oddities, uint64_t seed) {
 }
 
 static void free_batch(batch *b) {
-    void *all[] = {b->labels,  b->x,     b->w,  b->b,  b->wide_x, b->wide_w, b->wide_b,
-                   b->centers, b->moved, b->dx, b->dw, b->db};
+    void *all[] = {b->labels, b->x,       b->w,     b->b,  b->wide_x, b->wide_w,
+                   b->wide_b, b->centers, b->moved, b->dx, b->dw,     b->db};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -357,8 +357,10 @@ static void narrow_gradients(void **state) {
     static const int64_t shape[] = {50, 40, 6};
     for (int k = 0; k < SUBJECTS; k++) {
         batch wide = make_batch(shape, ABSENT, 3), narrow = make_batch(shape, ABSENT, 3);
-        ole_criterion_plan_options options = options_of(subjects[k].name, subjects[k].options, &wide);
-        gpu g = open_gpu(&wide, options, OLE_F64, 1.0), n = open_gpu(&narrow, options, OLE_F32, 0.3);
+        ole_criterion_plan_options options =
+            options_of(subjects[k].name, subjects[k].options, &wide);
+        gpu g = open_gpu(&wide, options, OLE_F64, 1.0),
+            n = open_gpu(&narrow, options, OLE_F32, 0.3);
         queue(&g);
         queue(&n);
         receive(&g, &wide, is_head(&options));
@@ -402,7 +404,8 @@ static void captured(void **state) {
     for (int k = 0; k < SUBJECTS; k++) {
         batch one = make_batch(shape, ABSENT, 8), other = make_batch(shape, ZEROS, 9);
         batch again = make_batch(shape, ABSENT, 8);
-        ole_criterion_plan_options options = options_of(subjects[k].name, subjects[k].options, &one);
+        ole_criterion_plan_options options =
+            options_of(subjects[k].name, subjects[k].options, &one);
         ole_error error = {0};
         gpu g = open_gpu(&one, options, OLE_F64, 1.0);
         size_t features = (size_t)(one.rows * one.dim) * sizeof *one.x;

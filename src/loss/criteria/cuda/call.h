@@ -87,8 +87,8 @@ cudaError_t criterion_row_gradients(const criterion_call *call, cudaStream_t str
 cudaError_t criterion_class_gradients(const criterion_call *call, cudaStream_t stream);
 cudaError_t criterion_finish(const criterion_call *call, cudaStream_t stream);
 
-/* pairs.cu: square[0] = distances; the losses of square[0], whose derivative goes to square[1]; from
- * there to the factor in square[0] that gives du = square[0] u. */
+/* pairs.cu: square[0] = distances; the losses of square[0], whose derivative goes to square[1];
+ * from there to the factor in square[0] that gives du = square[0] u. */
 cudaError_t criterion_distances(const criterion_call *call, cudaStream_t stream);
 cudaError_t criterion_contrastive(const criterion_call *call, cudaStream_t stream);
 cudaError_t criterion_triplet(const criterion_call *call, cudaStream_t stream);

@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(THREADS) angular(const criterion_call c, bool 
     auto class_length = [&](int j) { return unit ? 1.0 : c.w_length[j]; };
     auto cosine = [&](int j) { return j == label ? margin.cosine : clamp(cosines[j]); };
     auto logit = [&](int j) { return length * class_length(j) * cosine(j); };
-    int best = warp_best(c.classes,
-                         [&](int j) { return length * class_length(j) * clamp(cosines[j]); });
+    int best =
+        warp_best(c.classes, [&](int j) { return length * class_length(j) * clamp(cosines[j]); });
     Softmax s = softmax_of(c, label, logit);
     for (int j = lane_of(); j < c.classes; j += LANES) {
         double slope = s.slope(logit(j), j);

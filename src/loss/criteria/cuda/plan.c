@@ -30,18 +30,12 @@ static const struct kind {
     family family;
     cudaError_t (*launch)(const criterion_call *call, cudaStream_t stream);
 } kinds[] = {
-    {"center", CENTERS, criterion_center},
-    {"contrastive", DISTANCES, criterion_contrastive},
-    {"triplet", DISTANCES, criterion_triplet},
-    {"l-softmax", CLASSES, criterion_l_softmax},
-    {"a-softmax", CLASSES, criterion_a_softmax},
-    {"cosface", CLASSES, criterion_cosface},
-    {"arcface", CLASSES, criterion_arcface},
-    {"supcon", COSINES, criterion_supcon},
-    {"mcr2", COSINES, criterion_mcr2},
-    {"opl", COSINES, criterion_opl},
-    {"ssole", SPECTRAL, criterion_ssole},
-    {"logit-norm", LOGITS, criterion_logit_norm},
+    {"center", CENTERS, criterion_center},       {"contrastive", DISTANCES, criterion_contrastive},
+    {"triplet", DISTANCES, criterion_triplet},   {"l-softmax", CLASSES, criterion_l_softmax},
+    {"a-softmax", CLASSES, criterion_a_softmax}, {"cosface", CLASSES, criterion_cosface},
+    {"arcface", CLASSES, criterion_arcface},     {"supcon", COSINES, criterion_supcon},
+    {"mcr2", COSINES, criterion_mcr2},           {"opl", COSINES, criterion_opl},
+    {"ssole", SPECTRAL, criterion_ssole},        {"logit-norm", LOGITS, criterion_logit_norm},
     {"ole-unit", SPECTRAL, criterion_ole_unit},
 };
 
@@ -178,8 +172,8 @@ static ole_status plan_losses(ole_cuda_criterion *p, ole_error *error) {
         options.delta_floor = ssole || i == 1 ? 0.0 : c->param[4];
         options.delta_abs = p->smooth > 0.0 ? 0.0 : 1e-6; /* as in parts.c */
         options.delta_rel = p->smooth > 0.0 ? 0.0 : 64.0 * FLT_EPSILON;
-        status = ole_cuda_loss_entry.create(&p->loss[i], p->rows, c->pitch, OLE_F64, &options,
-                                            error);
+        status =
+            ole_cuda_loss_entry.create(&p->loss[i], p->rows, c->pitch, OLE_F64, &options, error);
         if (status == OLE_OK)
             loss_restrict(p->loss[i], i == 0 ? LOSS_CLASSES : LOSS_WHOLE, p->smooth);
     }
@@ -262,8 +256,8 @@ static ole_status create(ole_cuda_criterion **result, const ole_criterion_plan_o
     fill(p, options);
     int before = 0;
     cudaError_t code = enter(p, &before);
-    ole_status status = code == cudaSuccess ? prepare(p, error)
-                                            : fail_cuda(code, "selecting the GPU", error);
+    ole_status status =
+        code == cudaSuccess ? prepare(p, error) : fail_cuda(code, "selecting the GPU", error);
     if (code == cudaSuccess) leave(p, before);
     if (status == OLE_OK)
         *result = p;
@@ -295,10 +289,9 @@ static cudaError_t multiply(const criterion_call *c, criterion_vectors a, int n,
 static cudaError_t queue_pairs(const ole_cuda_criterion *p, const criterion_call *c,
                                cudaStream_t stream) {
     criterion_vectors u = rows_of(c->u, c->dim);
-    cudaError_t code =
-        p->kind->family == DISTANCES
-            ? criterion_distances(c, stream)
-            : multiply(c, u, USED, u, USED, c->dim, c->square[0], c->rows, stream);
+    cudaError_t code = p->kind->family == DISTANCES
+                           ? criterion_distances(c, stream)
+                           : multiply(c, u, USED, u, USED, c->dim, c->square[0], c->rows, stream);
     if (code == cudaSuccess) code = p->kind->launch(c, stream);
     if (code == cudaSuccess)
         code = multiply(c, rows_of(c->square[0], c->rows), USED, columns_of(c->u, c->dim), c->dim,
@@ -336,11 +329,10 @@ static ole_status queue_losses(const ole_cuda_criterion *p, const criterion_call
                                       .features = i == 0 ? c->centred : c->wide,
                                       .labels = c->sorted_labels,
                                       .label_type = OLE_I32};
-        const ole_loss_gradient gradient = {.data = c->slopes[sums ? 0 : i],
-                                            .upstream = 1.0,
-                                            .accumulate = sums && i == 1};
-        ole_status status = ole_cuda_loss_entry.queue(p->loss[i], &batch, &gradient, p->outcome[i],
-                                                      stream, error);
+        const ole_loss_gradient gradient = {
+            .data = c->slopes[sums ? 0 : i], .upstream = 1.0, .accumulate = sums && i == 1};
+        ole_status status =
+            ole_cuda_loss_entry.queue(p->loss[i], &batch, &gradient, p->outcome[i], stream, error);
         if (status != OLE_OK) return status;
     }
     code = p->kind->launch(c, stream);

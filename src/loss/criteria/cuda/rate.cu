@@ -122,9 +122,8 @@ __global__ void __launch_bounds__(THREADS) update_cross(const criterion_call c, 
     bool column = blockIdx.y == 1;
     if (k * T >= used || t * T >= used || (column && t == k)) return;
     load(p, [&](int i, int j) { return c.pivot[z * T * T + i * T + j]; });
-    load(tile, [&](int i, int j) {
-        return column ? entry(c, z, t, k, i, j) : entry(c, z, k, t, i, j);
-    });
+    load(tile,
+         [&](int i, int j) { return column ? entry(c, z, t, k, i, j) : entry(c, z, k, t, i, j); });
     __syncthreads();
     int j = (int)threadIdx.x % T, i0 = (int)threadIdx.x / T;
     Product product = column ? multiply(tile, p) : multiply(p, tile);

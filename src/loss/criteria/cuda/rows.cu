@@ -85,8 +85,7 @@ __global__ void __launch_bounds__(THREADS) class_gradients(const criterion_call 
     double extra = 0.0, bias = 0.0;
     if (c.lengths)
         extra = sum_places(c, [&](int p) { return c.logits[(int64_t)p * c.classes + j]; });
-    if (!c.unit)
-        bias = sum_places(c, [&](int p) { return c.dlogits[(int64_t)p * c.classes + j]; });
+    if (!c.unit) bias = sum_places(c, [&](int p) { return c.dlogits[(int64_t)p * c.classes + j]; });
     for (int d = (int)threadIdx.x; d < c.dim; d += THREADS) {
         double v = c.unit ? through(chain, dw[d], w[d]) : dw[d];
         if (c.lengths) v += extra * w[d];

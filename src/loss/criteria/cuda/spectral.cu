@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(THREADS) ssole(const criterion_call c) {
     for (int d = (int)threadIdx.x; d < c.dim; d += THREADS)
         slopes[d] = 2.0 * scale * slopes[d] - c.param[0] * spread.slope * apart[d];
     if (threadIdx.x == 0)
-        c.value[i] = (is_first(c, i) ? scale * norm : 0.0) +
-                     (i == 0 ? c.param[0] * spread.cosine : 0.0);
+        c.value[i] =
+            (is_first(c, i) ? scale * norm : 0.0) + (i == 0 ? c.param[0] * spread.cosine : 0.0);
 }
 
 } // namespace
