@@ -278,12 +278,12 @@ static void criteria_as_the_host(void **state) {
     for (int i = 0; i < CRITERIA; i++) {
         ole_train_options a = small_run(nets[i % 2 ? 3 : 2], "cuda");
         set_loss(&a, criteria[i]);
-        a.lr = 1e-3;
+        a.lr = short_sgd;
         ole_train_options b = a;
         print_message("%s\n", criteria[i]);
-        compare(a, true, b, 1e-4, true);
+        compare(a, true, b, 1e-6, 0.01);
         b.device = "ref";
-        compare(a, true, b, 1e-3, true);
+        compare(a, true, b, 1e-5, 0.01);
     }
 }
 
@@ -298,7 +298,7 @@ static void narrow_criteria(void **state) {
         a.lr = 1e-3;
         ole_train_options b = a;
         print_message("%s\n", criteria[i]);
-        compare(a, true, b, 0.05, false);
+        compare(a, true, b, 0.05, LOSSES_ONLY);
     }
 }
 
