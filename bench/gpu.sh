@@ -161,13 +161,14 @@ main() {
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
     "$build/ole" info
     if wants tests; then
-        for name in test_loss_cuda test_loss_cuda_calls test_torch_steps test_train_cuda test_ops_cuda; do
+        for name in test_loss_cuda test_loss_cuda_calls test_criteria_cuda test_torch_steps test_train_cuda test_ops_cuda; do
             run_test $name
         done
     fi
     wants ranks && measure_ranks
     if wants loss; then
         "$build/bench/bench_loss_cuda" || failed=1
+        "$build/bench/bench_criteria_cuda" || failed=1
         peer && python3 "$here/bench/peer_loss_torch.py" cuda
     fi
     wants steps && measure_nets

@@ -37,6 +37,7 @@ endif()
 
 add_library(ole_cuda MODULE)
 add_subdirectory(loss/cuda)
+add_subdirectory(loss/criteria/cuda)
 add_subdirectory(device/cuda)
 set_target_properties(ole_cuda PROPERTIES
     PREFIX lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} INSTALL_RPATH "$ORIGIN"

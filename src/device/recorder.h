@@ -19,6 +19,7 @@
 
 #include "device/backend.h"
 #include "device/feed.h"
+#include "loss/criteria/cuda.h"
 #include "ole/loss.h"
 
 typedef struct ole_recording ole_recording;
@@ -27,7 +28,8 @@ typedef struct ole_recording ole_recording;
 typedef struct ole_step_sums {
     int64_t steps; /* done, bad ones included */
     double loss, softmax_loss;
-    double added_loss; /* of add_loss(), without weights */
+    double added_loss;   /* of add_loss(), without weights */
+    double feature_loss; /* of add_criterion(), unless it took softmax's place */
     int64_t correct;
     int64_t bad_step; /* the first whose loss is NaN or Inf, counted from 1 over the run; 0: none */
     int64_t bad_row;  /* the first row of features in it that add_loss() found so; -1: none */
@@ -73,6 +75,9 @@ typedef struct ole_recorder {
      */
     void (*add_loss)(ole_device_context *context, const ole_loss_outcome *outcome, double weight,
                      double share);
+    /* One a step: a criterion beside softmax, or (`head`) in its place. Not with linked ranks. */
+    void (*add_criterion)(ole_device_context *context, const ole_criterion_outcome *outcome,
+                          double weight, bool head);
     void (*check)(ole_device_context *context);
     void (*tock)(ole_device_context *context);
 
@@ -87,8 +92,19 @@ typedef struct ole_recorder {
     /* Copies or adds `rows` [n, dim], laid out as `direct` describes, to the tensor. */
     void (*rows_take)(ole_device_context *context, ole_layout layout, const void *rows,
                       bool accumulate, void *tensor);
-    void *(*stream)(ole_device_context *context); /* for ole_loss_queue() */
-    int (*gpu)(ole_device_context *context);      /* CUDA device index, for ole_loss_options */
+    /*
+     * For a loss that reads and trains the classifier: a parameter to plain floats in the backend's
+     * memory, a gradient from there; and the rows of a weight brought to length 1 after the update,
+     * unless they have it to 1e-6.
+     */
+    void (*param_read)(ole_device_context *context, const ole_param *param, const void *data,
+                       float *plain);
+    void (*gradient_write)(ole_device_context *context, const ole_param *param, const float *plain,
+                           void *gradient);
+    void (*unit_rows)(ole_device_context *context, const ole_param *param, void *data);
+    const uint64_t *(*step)(ole_device_context *context); /* the clock's, in the backend's memory */
+    void *(*stream)(ole_device_context *context);         /* for ole_loss_queue() */
+    int (*gpu)(ole_device_context *context); /* CUDA device index, for ole_loss_options */
 
     ole_status (*start)(ole_device_context *context, ole_feed *feed, const ole_feed_epoch *epoch,
                         ole_error *error);

@@ -31,6 +31,7 @@
 
 #include "data/loader/photo.h"
 #include "device/backend.h"
+#include "loss/criteria/cuda.h"
 #include "ole/loss.h"
 
 #include <cublas_v2.h>
@@ -63,8 +64,8 @@ typedef struct cuda_row_sums {
 
 /* The sums of a step: over this rank's rows, then, if ranks are linked, over all rows. */
 typedef struct cuda_step_sums {
-    double loss; /* softmax + weight * added */
-    double softmax, added, right;
+    double loss; /* softmax + weight * added + weight * feature */
+    double softmax, added, feature, right;
 } cuda_step_sums;
 
 enum { CUDA_STEP_SUMS = sizeof(cuda_step_sums) / sizeof(double) };
@@ -81,6 +82,7 @@ typedef struct cuda_clock {
     double loss;      /* sums over the epoch */
     double softmax_loss;
     double added_loss;
+    double feature_loss;
     int64_t correct;
     cuda_step_sums now; /* of the step at work, summed as it goes */
     uint32_t arrived;   /* thread blocks of the softmax; 0 between calls */
@@ -92,7 +94,10 @@ typedef struct cuda_added_losses {
     int count;
     const ole_loss_outcome *outcome[CUDA_MAX_ADDED]; /* device memory */
     double weight[CUDA_MAX_ADDED];
-    double share[CUDA_MAX_ADDED]; /* of the value that is this rank's to add */
+    double share[CUDA_MAX_ADDED];           /* of the value that is this rank's to add */
+    const ole_criterion_outcome *criterion; /* device memory; NULL: there is none */
+    double criterion_weight;
+    bool head; /* it takes softmax's place */
 } cuda_added_losses;
 
 typedef struct cuda_tune cuda_tune; /* chosen convolution algorithms, and their file (tune.c) */
@@ -443,6 +448,18 @@ void cuda_set_clock(ole_device_context *context, uint64_t step, double lr);
  * and note a bad row; `outcome` is in device memory. */
 void cuda_add_loss(ole_device_context *context, const ole_loss_outcome *outcome, double weight,
                    double share);
+
+/* The same of a criterion. `head`: it counts as softmax's loss, its correct rows as those right. */
+void cuda_add_criterion(ole_device_context *context, const ole_criterion_outcome *outcome,
+                        double weight, bool head);
+
+/* A parameter, or the gradient of one, from and to plain floats in device memory; and the rows of a
+ * linear layer's weight brought to length 1, unless they have it (classifier.cu). */
+void cuda_param_read(ole_device_context *context, const ole_param *param, const void *from,
+                     float *plain);
+void cuda_gradient_write(ole_device_context *context, const ole_param *param, const float *plain,
+                         void *gradient);
+void cuda_unit_rows(ole_device_context *context, const ole_param *param, void *weight);
 
 /* Plain floats of a tensor's rows to all + clock->batch * n rows (record.cu). */
 void cuda_keep(ole_device_context *context, ole_layout layout, const void *from, float *all);

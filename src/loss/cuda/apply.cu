@@ -30,7 +30,8 @@ struct Part {
 __device__ Part part_of(const loss_call &call, int slot, int start, int rows, double sign) {
     Part p = {NOTHING, sign, start, rows, nullptr, nullptr};
     bool whole = slot == call.max_rows;
-    if (sign == 0.0 || call.rank[slot] == 0) return p;
+    if (sign == 0.0 || !(call.terms & (whole ? LOSS_WHOLE : LOSS_CLASSES))) return p;
+    if (call.rank[slot] == 0) return p;
     if (smaller_side(call, rows) <= LOSS_SMALL) {
         p.kind = rows > call.dim ? COLUMNS_K : ROWS_K;
         p.k = whole ? call.k_whole : call.k_class + (int64_t)start * LOSS_SMALL;
@@ -42,10 +43,15 @@ __device__ Part part_of(const loss_call &call, int slot, int start, int rows, do
     return p;
 }
 
+/* The norm of a matrix of so many rows. */
+__device__ double norm_of(const loss_call &call, int slot, int rows) {
+    return call.norm[slot] - call.shift * rows;
+}
+
 /* The class of the row at `place`. */
 __device__ Part class_part(const loss_call &call, int place) {
     int start = call.first[place];
-    double sign = call.norm[start] > call.floor ? 1.0 : 0.0;
+    double sign = norm_of(call, start, call.count[place]) > call.floor ? 1.0 : 0.0;
     return part_of(call, start, start, call.count[place], sign);
 }
 
@@ -184,7 +190,8 @@ __device__ void write_outcome(const loss_call &call, int used, bool bad) {
     double term = 0.0, classes = 0.0;
     for (int p = (int)threadIdx.x; p < used; p += THREADS)
         if (call.first[p] == p) {
-            term += fmax(call.norm[p], call.floor);
+            if (call.terms & LOSS_CLASSES)
+                term += fmax(norm_of(call, p, call.count[p]), call.floor);
             classes += 1.0;
         }
     term = block_sum(term, shared);
@@ -198,9 +205,10 @@ __device__ void write_outcome(const loss_call &call, int used, bool bad) {
     ole_loss_outcome out = {0.0, 0.0, 0.0, used, (int64_t)classes, 0, bad ? first_bad : -1};
     if (used > 0) {
         out.class_term = bad ? nan("") : term;
-        out.global_norm = bad ? nan("") : call.norm[call.max_rows];
+        double norm = call.terms & LOSS_WHOLE ? norm_of(call, call.max_rows, used) : 0.0;
+        out.global_norm = bad ? nan("") : norm;
         out.value = step_factor(call, used) * (out.class_term - out.global_norm);
-        out.rank = bad ? 0 : call.rank[call.max_rows];
+        out.rank = bad || !(call.terms & LOSS_WHOLE) ? 0 : call.rank[call.max_rows];
     }
     *call.outcome = out;
 }

@@ -29,6 +29,9 @@ enum {
     GRAM_BAND = LOSS_SMALL / GRAM_TILE + 1, /* tiles left of the diagonal, itself included */
 };
 
+/* The terms that a call computes: of the classes, of the whole batch. */
+enum { LOSS_CLASSES = 1, LOSS_WHOLE = 2 };
+
 /* A larger matrix under iteration, in device memory. */
 typedef struct loss_large {
     int slot, start, rows;
@@ -58,6 +61,8 @@ typedef struct loss_call {
     ole_loss_outcome *outcome; /* or NULL */
     /* options */
     double weight, floor, cut_absolute, cut_relative;
+    double shift; /* taken from a matrix's norm for each of its rows */
+    int terms;    /* LOSS_CLASSES, LOSS_WHOLE or both; what is left out counts as 0 */
     int mean;
     int scaled; /* float64: rows are scaled by a power of two, so that squares fit */
     int rounds; /* of iterate, at most */
@@ -103,6 +108,12 @@ cudaError_t loss_launch_apply(const loss_call *call, cudaStream_t stream);
 
 /* Once per GPU: lets small have the shared memory it needs. */
 cudaError_t loss_small_prepare(void);
+
+/* For the losses made of this one (loss/criteria/cuda): changes what a plan computes; and where its
+ * norms lie on the GPU, [max_rows + 1] by slot. */
+struct ole_cuda_loss;
+void loss_restrict(struct ole_cuda_loss *loss, int terms, double shift);
+const double *loss_norms(const struct ole_cuda_loss *loss);
 
 /* How many blocks of iterate fit on the current GPU at once. */
 cudaError_t loss_iterate_blocks(int multiprocessors, int *blocks);

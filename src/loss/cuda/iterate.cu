@@ -35,13 +35,14 @@ __device__ bool any_active(const loss_call &call) {
  * rows: there is one at most. */
 __device__ loss_large entry_of(const loss_call &call, int s, int used) {
     loss_large m = {};
-    if (s == 0) {
+    if (s == 0 && call.terms & LOSS_WHOLE) {
         m.slot = call.max_rows;
         m.rows = used;
         m.active = 1;
     }
     int begin = (s - 1) * (LOSS_SMALL + 1);
-    for (int p = begin; s > 0 && p < begin + LOSS_SMALL + 1 && p < used; p++)
+    bool looks = s > 0 && call.terms & LOSS_CLASSES;
+    for (int p = begin; looks && p < begin + LOSS_SMALL + 1 && p < used; p++)
         if (call.first[p] == p && smaller_side(call, call.count[p]) > LOSS_SMALL) {
             m.slot = m.start = p;
             m.rows = call.count[p];

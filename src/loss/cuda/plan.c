@@ -143,6 +143,7 @@ static void fill_call(ole_cuda_loss *loss, int64_t max_rows, int64_t dim, ole_dt
         .floor = o->delta_floor,
         .cut_absolute = o->delta_abs,
         .cut_relative = o->delta_rel,
+        .terms = LOSS_CLASSES | LOSS_WHOLE,
         .mean = o->reduction == OLE_REDUCTION_MEAN,
         .scaled = dtype == OLE_F64,
         .rounds = dtype == OLE_F64 ? ROUNDS_WIDE : ROUNDS_NARROW,
@@ -214,6 +215,15 @@ static ole_status create(ole_cuda_loss **result, int64_t max_rows, int64_t dim, 
     }
     *result = loss;
     return OLE_OK;
+}
+
+void loss_restrict(ole_cuda_loss *loss, int terms, double shift) {
+    loss->call.terms = terms;
+    loss->call.shift = shift;
+}
+
+const double *loss_norms(const ole_cuda_loss *loss) {
+    return loss->call.norm;
 }
 
 static size_t bytes(const ole_cuda_loss *loss) {

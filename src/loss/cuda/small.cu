@@ -40,6 +40,7 @@ struct Memory {
 __device__ bool choose(const loss_call &call, int index, Matrix *m) {
     int used = *call.used, p = index - 1;
     if (index > used || used == 0) return false;
+    if (!(call.terms & (index == 0 ? LOSS_WHOLE : LOSS_CLASSES))) return false;
     if (index > 0 && call.first[p] != p) return false;
     int rows = index == 0 ? used : call.count[p];
     m->slot = index == 0 ? call.max_rows : p;

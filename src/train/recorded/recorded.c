@@ -94,16 +94,23 @@ static void queue_part(ole_recorded *r, int k, ole_recorded_part part) {
         ole_plan_queue_softmax(plan, r->labels, mix, ole_stepper_share(s, k));
     else if (s->softmax) /* backward runs as if it had */
         ole_plan_gradient(plan, r->network->graph->classifier, &(bool){false});
+    bool losses = part != OLE_RECORDED_WITHOUT_OLE;
+    if (losses) ole_recorded_queue_criterion(r, k);
     if (r->ranks) ole_reduce_start(s->reduce, NULL, 0);
     for (int node = r->network->graph->nodes - 1; node >= 0; node--) {
-        for (int i = 0; i < s->acts && part != OLE_RECORDED_WITHOUT_OLE; i++)
+        for (int i = 0; i < s->acts && losses; i++)
             if (s->act[i].node == node) ole_recorded_queue_act(r, i, k);
+        if (losses) ole_recorded_queue_features(r, node, k);
         ole_plan_backward(plan, node);
+        if (losses) ole_recorded_queue_classifier(r, node);
         if (r->ranks) ole_reduce_advance(s->reduce, node);
     }
     if (r->ranks) r->link->linker->bucket_join(r->context);
     r->recorder->check(r->context);
-    if (part != OLE_RECORDED_WITHOUT_UPDATE) ole_params_update(r->network->params, &s->update);
+    if (part != OLE_RECORDED_WITHOUT_UPDATE) {
+        ole_params_update(r->network->params, &s->update);
+        ole_recorded_queue_updated(r);
+    }
     r->recorder->tock(r->context);
 }
 
@@ -145,14 +152,15 @@ static ole_status time_replays(ole_recorded *r, ole_recording *recording, double
     return status;
 }
 
-/* Records and times OLÉ alone, on the features of the last step. */
+/* Records and times OLÉ and a criterion alone, on the features of the last step. */
 static ole_status time_ole(ole_recorded *r, ole_error *error) {
-    if (r->stepper->acts == 0) return OLE_OK;
+    if (r->stepper->acts == 0 && !r->criterion.table) return OLE_OK;
     ole_recording *recording = NULL;
     ole_status status = r->recorder->begin(r->context, error);
     if (status != OLE_OK) return status;
     for (int i = 0; i < r->stepper->acts; i++)
         ole_recorded_queue_act(r, i, 0);
+    ole_recorded_queue_criterion(r, 0);
     r->recorder->check(r->context);
     status = r->recorder->end(r->context, &recording, error);
     if (status == OLE_OK) status = time_replays(r, recording, 0.02, &r->ole_seconds, error);
@@ -258,6 +266,7 @@ static ole_status prepare(ole_recorded *r, ole_error *error) {
     ole_status status = upload_samples(r, error);
     for (int i = 0; i < r->stepper->acts && status == OLE_OK; i++)
         status = ole_recorded_plan_act(r, i, error);
+    if (status == OLE_OK) status = ole_recorded_plan_criterion(r, error);
     return status;
 }
 
@@ -301,6 +310,7 @@ void ole_recorded_free(ole_recorded *r) {
     const ole_backend *backend = r->network->backend;
     for (int i = 0; i < r->stepper->acts; i++)
         ole_recorded_free_act(r, i);
+    ole_recorded_free_criterion(r);
     for (int i = 0; i < OLE_RECORDED_SPLITS; i++)
         ole_recorded_free_split(r, &r->split[i]);
     for (int k = 0; k < 2; k++)
@@ -335,7 +345,9 @@ ole_status ole_recorded_start(ole_recorded *r, const ole_schedule *schedule, int
                                   .others = r->others,
                                   .shares = r->shares};
     r->next = first;
-    return r->recorder->start(r->context, r->feed, &start, error);
+    ole_status status = r->recorder->start(r->context, r->feed, &start, error);
+    if (status == OLE_OK) ole_recorded_send_state(r);
+    return status;
 }
 
 ole_status ole_recorded_step(ole_recorded *r, ole_error *error) {
@@ -346,7 +358,10 @@ ole_status ole_recorded_step(ole_recorded *r, ole_error *error) {
 }
 
 ole_status ole_recorded_read(ole_recorded *r, ole_step_sums *sums, ole_error *error) {
-    return r->recorder->read(r->context, sums, error);
+    ole_status status = r->recorder->read(r->context, sums, error);
+    if (status != OLE_OK) return status;
+    ole_recorded_receive_state(r);
+    return ole_network_wait(r->network, error);
 }
 
 int64_t ole_recorded_nodes(const ole_recorded *r) {

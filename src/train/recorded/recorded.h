@@ -3,13 +3,14 @@
  * (device/recorder.h): samples, their order and the learning rates are uploaded, each step is one
  * replay of a recording, and results are read only when somebody asks.
  *
- * recorded.c records and replays steps, recorded_ole.c has the losses inside them,
- * recorded_evaluate.c runs whole splits.
+ * recorded.c records and replays steps, recorded_ole.c and recorded_criterion.c have the losses
+ * inside them, recorded_evaluate.c runs whole splits.
  */
 #ifndef OLE_SRC_TRAIN_RECORDED_RECORDED_H
 #define OLE_SRC_TRAIN_RECORDED_RECORDED_H
 
 #include "device/recorder.h"
+#include "loss/criteria/cuda.h"
 #include "model/split_runner.h"
 #include "train/options/schedule.h"
 #include "train/run/step.h"
@@ -27,6 +28,17 @@ typedef struct ole_recorded_act {
     char *features, *gradient; /* of all rows; NULL if the tensor itself serves */
     float *plain;              /* this rank's rows, to be gathered; NULL likewise */
 } ole_recorded_act;
+
+/* A criterion, on the device; `table` NULL: there is none.  All memory is the device's. */
+typedef struct ole_recorded_criterion {
+    const ole_cuda_criterion_table *table;
+    ole_cuda_criterion *plan;
+    ole_criterion_outcome *outcome;
+    float *x, *dx;              /* [batch, D] */
+    float *param[2], *slope[2]; /* of a HEAD's classifier: its weight, its bias */
+    double *centers;            /* [classes, D] */
+    int64_t state;              /* doubles there */
+} ole_recorded_criterion;
 
 enum { OLE_KEEP_FEATURES = 1, OLE_KEEP_LOGITS = 2 };
 
@@ -59,6 +71,7 @@ struct ole_recorded {
     int32_t *all_labels;         /* ... of all ranks */
     ole_mix mix;                 /* device memory; NULL without mixup, like `others` and `shares` */
     ole_recorded_act act[OLE_MAX_ACTS];
+    ole_recorded_criterion criterion;
     ole_recorded_split split[OLE_RECORDED_SPLITS];
     int64_t *list;  /* samples of the epoch, [batches * whole] */
     int64_t *order; /* this rank's part of it, [batches * batch] */
@@ -69,7 +82,7 @@ struct ole_recorded {
     int64_t batch; /* ... and on this one */
     int64_t batches;
     int64_t next;        /* batch to replay next */
-    double ole_seconds;  /* OLÉ per step, measured at creation */
+    double ole_seconds;  /* OLÉ and a criterion per step, measured at creation */
     double comm_seconds; /* communication between ranks per step, likewise */
     ole_error failure;   /* of OLÉ while it was queued; status OLE_OK: none */
 };
@@ -77,6 +90,9 @@ struct ole_recorded {
 /* Why steps of ranks cannot be recorded, the same on all; NULL if they can or there are no ranks.
  */
 const char *ole_recorded_obstacle(const ole_stepper *stepper);
+
+/* Whether recorded steps can have the criterion of the stepper, if any. */
+bool ole_recorded_has_criterion(const ole_stepper *stepper);
 
 /*
  * Records the steps of `stepper` with the order and augmentation of `loader`; both must outlive it.
@@ -138,6 +154,19 @@ void ole_recorded_gather_labels(ole_recorded *recorded, int k);
 
 /* Queues a loss, and adds its gradient to that of its node, in a step of plan k. */
 void ole_recorded_queue_act(ole_recorded *recorded, int i, int k);
+
+/* The same for a criterion, of which there is at most one: its value and gradients; adding those in
+ * backward, before or after that of `node`; what follows the update. */
+ole_status ole_recorded_plan_criterion(ole_recorded *recorded, ole_error *error);
+void ole_recorded_free_criterion(ole_recorded *recorded);
+void ole_recorded_queue_criterion(ole_recorded *recorded, int k);
+void ole_recorded_queue_features(ole_recorded *recorded, int node, int k);
+void ole_recorded_queue_classifier(ole_recorded *recorded, int node);
+void ole_recorded_queue_updated(ole_recorded *recorded);
+
+/* Its state from the host to the device, and back. */
+void ole_recorded_send_state(ole_recorded *recorded);
+void ole_recorded_receive_state(ole_recorded *recorded);
 
 void ole_recorded_free_split(ole_recorded *recorded, ole_recorded_split *split);
 

@@ -16,8 +16,7 @@ static int64_t dim_of(const ole_graph *graph) {
     return ole_shape_size(graph->node[graph->features].out);
 }
 
-/* The classifier's weights (`bias` false) or its bias; -1: it has none. */
-static int classifier_param(const ole_graph *graph, bool bias) {
+int ole_classifier_param(const ole_graph *graph, bool bias) {
     const ole_node *node = &graph->node[graph->classifier];
     for (int p = node->first_param; p < node->first_param + node->params; p++)
         if ((graph->param[p].kind == OLE_PARAM_BIAS) == bias) return p;
@@ -56,7 +55,7 @@ static void lay_out(ole_criterion_step *s, ole_arena *arena) {
 
 /* A bias that the loss does not know stays 0. */
 static void drop_bias(ole_criterion_step *s) {
-    int p = classifier_param(s->network->graph, true);
+    int p = ole_classifier_param(s->network->graph, true);
     if (p < 0 || !has(s, OLE_CRITERION_NO_BIAS)) return;
     for (int64_t c = 0; c < s->network->graph->classes; c++)
         s->plain[c] = 0.0f;
@@ -90,8 +89,7 @@ ole_status ole_criterion_step_open(ole_criterion_step *s, const ole_network *net
     return OLE_OK;
 }
 
-ole_status ole_criterion_step_plan(ole_criterion_step *s, ole_error *error) {
-    if (!s->criterion || s->plan) return OLE_OK;
+ole_criterion_plan_options ole_criterion_step_options(const ole_criterion_step *s) {
     const ole_graph *graph = s->network->graph;
     ole_criterion_plan_options options = {.criterion = s->criterion,
                                           .rows = s->batch,
@@ -99,6 +97,12 @@ ole_status ole_criterion_step_plan(ole_criterion_step *s, ole_error *error) {
                                           .classes = graph->classes};
     for (int i = 0; i < OLE_CRITERION_PARAMS; i++)
         options.param[i] = s->param[i];
+    return options;
+}
+
+ole_status ole_criterion_step_plan(ole_criterion_step *s, ole_error *error) {
+    if (!s->criterion || s->plan) return OLE_OK;
+    const ole_criterion_plan_options options = ole_criterion_step_options(s);
     return ole_criterion_plan_create(&s->plan, &options, error);
 }
 
@@ -116,7 +120,7 @@ void ole_criterion_step_use(ole_criterion_step *s, double *state) {
 
 /* A parameter of the classifier as doubles; zeros if it has none. */
 static void read_param(ole_criterion_step *s, bool bias, double *to, int64_t count) {
-    int p = classifier_param(s->network->graph, bias);
+    int p = ole_classifier_param(s->network->graph, bias);
     if (p >= 0) ole_params_get(s->network->params, p, s->plain);
     for (int64_t i = 0; i < count; i++)
         to[i] = p >= 0 ? (double)s->plain[i] : 0.0;
@@ -183,7 +187,7 @@ void ole_criterion_step_classifier(const ole_criterion_step *s, int node) {
     if (!has(s, OLE_CRITERION_HEAD) || node != graph->classifier) return;
     double share = ole_ranks_rank(s->ranks) == 0 ? 1.0 : 0.0;
     for (int bias = 0; bias < 2; bias++) {
-        int p = classifier_param(graph, bias);
+        int p = ole_classifier_param(graph, bias);
         const double *gradient = bias ? s->db : s->dw;
         if (p < 0 || !ole_params_gradient(s->network->params, p)) continue;
         for (int64_t i = 0; i < graph->param[p].count; i++)
@@ -197,7 +201,7 @@ void ole_criterion_step_updated(const ole_criterion_step *s) {
                                        * what an uninterrupted one does */
     const ole_graph *graph = s->network->graph;
     int64_t dim = dim_of(graph);
-    int p = classifier_param(graph, false);
+    int p = ole_classifier_param(graph, false);
     if (!has(s, OLE_CRITERION_UNIT) || p < 0) return;
     ole_params_get(s->network->params, p, s->plain);
     for (int64_t c = 0; c < graph->classes; c++) {

@@ -4,7 +4,8 @@
  *
  * It reads the features on the host and adds its gradient where backward arrives at them; in
  * softmax's place it also reads the classifier's weights and writes their gradient, and some keep
- * the classifier's rows at length 1.  With ranks, each gathers the features of the whole batch and
+ * the classifier's rows at length 1.  Recorded steps do the same on the device
+ * (recorded/recorded_criterion.c).  With ranks, each gathers the features of the whole batch and
  * evaluates the same loss, so the value, the gradient and the centres are those of one process.
  */
 #ifndef OLE_SRC_TRAIN_RUN_CRITERION_STEP_H
@@ -16,7 +17,8 @@
 #include "ole/train/train.h"
 #include "ranks/ranks.h"
 
-/* Fields other than criterion, weight, value and correct are private to criterion_step.c. */
+/* Fields other than criterion, weight, value, correct and centers are private to criterion_step.c.
+ */
 typedef struct ole_criterion_step {
     const ole_criterion *criterion; /* NULL: there is none */
     double weight;
@@ -34,6 +36,9 @@ typedef struct ole_criterion_step {
     int64_t *bytes; /* [ranks]: each one's part of a gather */
 } ole_criterion_step;
 
+/* The classifier's weights (`bias` false) or its bias; -1: it has none. */
+int ole_classifier_param(const ole_graph *graph, bool bias);
+
 /* Doubles that the loss of these options keeps from step to step; 0: none. */
 int64_t ole_criterion_state(const ole_train_options *options, const ole_graph *graph);
 
@@ -42,6 +47,9 @@ int64_t ole_criterion_state(const ole_train_options *options, const ole_graph *g
 ole_status ole_criterion_step_open(ole_criterion_step *step, const ole_network *network,
                                    const ole_train_options *options, int64_t batch,
                                    ole_error *error);
+
+/* What a plan of it is made from. */
+ole_criterion_plan_options ole_criterion_step_options(const ole_criterion_step *step);
 
 /* Plans it, unless it is planned. Local. */
 ole_status ole_criterion_step_plan(ole_criterion_step *step, ole_error *error);

@@ -405,11 +405,11 @@ static ole_status open_network(ole_run *run, ole_error *error) {
 static ole_status open_recorded(ole_run *run, ole_error *error) {
     const ole_criterion *criterion = run->stepper->criterion.criterion;
     if (!run->network.backend->recorder) return OLE_OK;
-    if (criterion) {
-        ole_run_say(
-            &run->options,
-            "%s is computed on the CPU, so steps are not recorded on the GPU and run slower",
-            criterion->title);
+    if (!ole_recorded_has_criterion(run->stepper)) {
+        ole_run_say(&run->options,
+                    "%s is computed on the CPU%s, so steps are not recorded on the GPU and run "
+                    "slower",
+                    criterion->title, run->stepper->reduce ? " on multiple ranks" : "");
         return OLE_OK;
     }
     if (run->stepper->reduce) {

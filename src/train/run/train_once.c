@@ -332,6 +332,7 @@ static ole_status fail_recorded(loop *l, const takeover *from, const ole_step_su
     if (status != OLE_OK) return status;
     bool softmax = (run->options.loss & OLE_LOSS_CLASSIFIERS) && !isfinite(now->softmax_loss);
     const ole_step bad = {.batch = &batch, .last = is_last(run, step), .number = now->bad_step};
+    run->stepper->criterion.value = now->feature_loss;
     status = ole_stepper_fail(run->stepper, &bad, softmax, error);
     if (!error || now->bad_row < 0) return status;
     ole_error cause = *error;
@@ -352,8 +353,9 @@ static ole_status catch_up(loop *l, const takeover *from, ole_error *error) {
     const ole_sums *before = &from->sums;
     run->state.sums = (ole_sums){
         .loss = before->loss + now.loss,
-        .softmax_loss = run->stepper->softmax ? before->softmax_loss + now.softmax_loss : NAN,
+        .softmax_loss = run->stepper->classifier ? before->softmax_loss + now.softmax_loss : NAN,
         .ole_loss = run->stepper->ole ? before->ole_loss + now.added_loss : NAN,
+        .feature_loss = before->feature_loss + now.feature_loss,
         .seconds = before->seconds + ole_clock() - from->started,
         .ole_seconds = before->ole_seconds + (double)now.steps * run->recorded->ole_seconds,
         .comm_seconds = before->comm_seconds + (double)now.steps * run->recorded->comm_seconds,

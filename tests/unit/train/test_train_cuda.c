@@ -255,6 +255,53 @@ static void ole_at_any_layer(void **state) {
     compare(a, true, b, 1e-5, 0.01);
 }
 
+static void set_loss(ole_train_options *o, const char *loss) {
+    ole_error error;
+    assert_ok(ole_train_options_set(o, "loss", loss, &error), &error);
+}
+
+static const char *const criteria[] = {
+    "softmax+center", "softmax+contrastive",
+    "triplet+ole",    "l-softmax",
+    "a-softmax",      "cosface",
+    "arcface+ole",    "supcon",
+    "softmax+opl",    "softmax+mcr2",
+    "softmax+ssole",  "logit-norm",
+    "ole-unit",       "softmax+ole+ole-unit",
+};
+enum { CRITERIA = sizeof criteria / sizeof *criteria };
+
+/* Recorded on the GPU, against steps whose loss is the host's: on the reference, and on the GPU. */
+static void criteria_as_the_host(void **state) {
+    (void)state;
+    gpu_table("ole_cuda_backend");
+    for (int i = 0; i < CRITERIA; i++) {
+        ole_train_options a = small_run(nets[i % 2 ? 3 : 2], "cuda");
+        set_loss(&a, criteria[i]);
+        a.lr = short_sgd;
+        ole_train_options b = a;
+        print_message("%s\n", criteria[i]);
+        compare(a, true, b, 1e-6, 0.01);
+        b.device = "ref";
+        compare(a, true, b, 1e-5, 0.01);
+    }
+}
+
+/* In bfloat16 the classifier has a copy, which keeps up with its unit rows. */
+static void narrow_criteria(void **state) {
+    (void)state;
+    gpu_table("ole_cuda_backend");
+    for (int i = 0; i < CRITERIA; i++) {
+        ole_train_options a = small_run(nets[2], "cuda");
+        set_loss(&a, criteria[i]);
+        a.precision = "bf16";
+        a.lr = 1e-3;
+        ole_train_options b = a;
+        print_message("%s\n", criteria[i]);
+        compare(a, true, b, 0.05, LOSSES_ONLY);
+    }
+}
+
 static void narrow_learns(void **state) {
     (void)state;
     gpu_table("ole_cuda_backend");
@@ -317,6 +364,46 @@ static void goes_on_elsewhere(void **state) {
     }
 }
 
+/* Centres, classifiers and the number of the step are what they would be without a break. */
+static void criteria_resume(void **state) {
+    (void)state;
+    gpu_table("ole_cuda_backend");
+    for (int i = 0; i < CRITERIA; i++) {
+        char path[2][600];
+        static const char *const folders[] = {"whole", "broken"};
+        ole_train_options o = small_run(nets[2], "cuda");
+        set_loss(&o, criteria[i]);
+        o.lr = 1e-3;
+        o.ema = 0.9;
+        train(o, "whole", "cuda", 3, false);
+        train(o, "broken", "cuda", 1, false);
+        train(o, "broken", "cuda", 3, true);
+        for (int k = 0; k < 2; k++)
+            snprintf(path[k], sizeof path[k], "%s/%s/last.safetensors", temporary_dir, folders[k]);
+        assert_same_tensors(path[0], path[1]);
+        for (int k = 0; k < 2; k++) {
+            snprintf(path[k], sizeof path[k], "%s/%s", temporary_dir, folders[k]);
+            run_remove(path[k]);
+        }
+    }
+}
+
+static void bad_criteria_are_named(void **state) {
+    (void)state;
+    gpu_table("ole_cuda_backend");
+    static const char *const losses[] = {"arcface", "softmax+center", "supcon"};
+    static const char *const words[] = {"the ArcFace loss is NaN", " loss is NaN",
+                                        "the SupCon loss is NaN"};
+    for (int i = 0; i < 3; i++) {
+        ole_train_options o = small_run(nets[1], "cuda");
+        ole_error error = {0};
+        set_loss(&o, losses[i]);
+        o.lr = 1e30;
+        assert_int_equal(ole_train(&o, NULL, &error), OLE_ERROR_NUMERIC);
+        if (!strstr(error.message, words[i])) fail_msg("no loss in '%s'", error.message);
+    }
+}
+
 static void bad_losses_name_the_layer(void **state) {
     (void)state;
     gpu_table("ole_cuda_backend");
@@ -347,8 +434,12 @@ int main(int argc, char **argv) {
         cmocka_unit_test(as_the_reference),
         cmocka_unit_test(fine_tuning),
         cmocka_unit_test(ole_at_any_layer),
+        cmocka_unit_test(criteria_as_the_host),
+        cmocka_unit_test(narrow_criteria),
         cmocka_unit_test(narrow_learns),
         cmocka_unit_test(goes_on_elsewhere),
+        cmocka_unit_test(criteria_resume),
+        cmocka_unit_test(bad_criteria_are_named),
         cmocka_unit_test(bad_losses_name_the_layer),
         cmocka_unit_test(own_steps),
     };

@@ -181,6 +181,13 @@ __global__ void check(cuda_clock *clock, cuda_added_losses added, bool judge) {
         clock->now.added += value;
         if (clock->bad_row < 0 && clock->bad_step == 0) clock->bad_row = outcome->bad_row;
     }
+    if (added.criterion) {
+        const ole_criterion_outcome &of = *added.criterion;
+        clock->now.loss += added.criterion_weight * of.value;
+        *(added.head ? &clock->now.softmax : &clock->now.feature) += of.value;
+        if (added.head) clock->now.right += (double)of.correct;
+        if (clock->bad_row < 0 && clock->bad_step == 0) clock->bad_row = of.bad_row;
+    }
     if (judge && !isfinite(clock->now.loss) && clock->bad_step == 0)
         clock->bad_step = (int64_t)clock->step;
 }
@@ -188,6 +195,7 @@ __global__ void check(cuda_clock *clock, cuda_added_losses added, bool judge) {
 __global__ void tock(cuda_clock *clock) {
     clock->softmax_loss += clock->now.softmax;
     clock->added_loss += clock->now.added;
+    clock->feature_loss += clock->now.feature;
     clock->correct += (int64_t)clock->now.right;
     if (clock->bad_step == 0) clock->loss += clock->now.loss;
     if (++clock->batch == clock->batches) clock->batch = 0;
@@ -211,7 +219,7 @@ extern "C" void cuda_tick(ole_device_context *context, const double *rates) {
 extern "C" void cuda_check(ole_device_context *context) {
     bool linked = context->link != NULL;
     check<<<1, 1, 0, context->stream>>>(context->clock, context->added, !linked);
-    context->added.count = 0;
+    context->added = {};
     cuda_launched(context, "check");
     if (!linked) return;
     cuda_linker.sum(context, &context->clock->now, CUDA_STEP_SUMS, OLE_F64);
@@ -235,6 +243,13 @@ extern "C" void cuda_add_loss(ole_device_context *context, const ole_loss_outcom
     added->outcome[added->count] = outcome;
     added->share[added->count] = share;
     added->weight[added->count++] = weight;
+}
+
+extern "C" void cuda_add_criterion(ole_device_context *context,
+                                   const ole_criterion_outcome *outcome, double weight, bool head) {
+    context->added.criterion = outcome;
+    context->added.criterion_weight = weight;
+    context->added.head = head;
 }
 
 /* ---- Features of an evaluation, collected batch by batch ---------------------------------- */

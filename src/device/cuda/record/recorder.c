@@ -323,6 +323,10 @@ static void *stream(ole_device_context *context) {
     return context->stream;
 }
 
+static const uint64_t *step(ole_device_context *context) {
+    return &context->clock->step;
+}
+
 static int gpu(ole_device_context *context) {
     return context->gpu;
 }
@@ -409,6 +413,7 @@ static ole_status read_clock(ole_device_context *context, ole_step_sums *sums, o
                             .loss = clock.loss,
                             .softmax_loss = clock.softmax_loss,
                             .added_loss = clock.added_loss,
+                            .feature_loss = clock.feature_loss,
                             .correct = clock.correct,
                             .bad_step = clock.bad_step,
                             .bad_row = clock.bad_row};
@@ -430,6 +435,7 @@ const ole_recorder cuda_recorder = {
     .assemble = assemble,
     .softmax = softmax,
     .add_loss = cuda_add_loss,
+    .add_criterion = cuda_add_criterion,
     .check = cuda_check,
     .tock = cuda_tock,
     .keep = cuda_keep,
@@ -437,6 +443,10 @@ const ole_recorder cuda_recorder = {
     .rows_read = cuda_to_plain,
     .rows_add = cuda_from_plain,
     .rows_take = rows_take,
+    .param_read = cuda_param_read,
+    .gradient_write = cuda_gradient_write,
+    .unit_rows = cuda_unit_rows,
+    .step = step,
     .stream = stream,
     .gpu = gpu,
     .start = start,
