@@ -184,7 +184,7 @@ static void local_as_the_reference(void **state) {
 /*
  * Gradients of weights are bfloat16: they are added up as floats. The rate is so low that the two
  * trainings stay together: at 0.02 a rounding the other way takes them 2 % apart in eight steps, on
- * a CPU too. At half the rate the weights end 0.0043 apart or more.
+ * a CPU too, and at 0.005 an H200 took them 0.8 % apart.
  */
 static void narrow_as_one_process(void **state) {
     (void)state;
@@ -192,8 +192,8 @@ static void narrow_as_one_process(void **state) {
     for (int i = 0; i < NETS; i++) {
         ole_train_options o = make(nets[i], "cuda");
         o.precision = "bf16";
-        o.lr = 0.005;
-        compare(trace_of(o, 2), trace_of(o, 1), 2, 0.004, 0.003);
+        o.lr = 5e-4;
+        compare(trace_of(o, 2), trace_of(o, 1), 2, 0.004, 0.001);
     }
 }
 
