@@ -343,10 +343,11 @@ static void every_criterion_has_a_version(void **state) {
     (void)state;
     const ole_cuda_criterion_table *table = gpu_table("ole_cuda_criterion");
     for (int i = 0; ole_criterion_at(i); i++) {
+        const char *name = ole_criterion_at(i)->name;
         bool tested = false;
         for (int k = 0; k < SUBJECTS; k++)
-            tested |= strcmp(subjects[k].name, ole_criterion_at(i)->name) == 0;
-        assert_true(tested && table->has(ole_criterion_at(i)->name));
+            tested |= strcmp(subjects[k].name, name) == 0;
+        if (!tested || !table->has(name)) fail_msg("%s has no version, or no test of it", name);
     }
     assert_false(table->has("hinge"));
 }
