@@ -5,7 +5,8 @@
 #      earlier version with the same soname is lost
 #   2. the source archive, the Debian packages and the wheels are built twice and compared bit for bit
 #   3. each is installed and tested in bare chroots (by deb.sh and wheel.sh; the source archive is what the packages
-#      are built from)
+#      are built from). The program of the arm64 wheel is tested under qemu, and the cuda wheel, which needs nvcc here
+#      and a GPU to run, is only built
 #   4. SHA256SUMS and a bill of materials (CycloneDX) are written
 #
 #   --only    a comma-separated list of source, deb and wheel; default: all
@@ -113,7 +114,13 @@ if wants deb; then
     done
 fi
 if wants wheel; then
-    OLE_PACKAGES=$base tools/packages/wheel.sh --twice "${keep[@]}"
+    kinds=(native pure arm64)
+    if [ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ]; then
+        kinds+=(cuda)
+    else
+        say "no CUDA compiler here: the wheel ole-cuda is left out"
+    fi
+    OLE_PACKAGES=$base tools/packages/wheel.sh --twice "${keep[@]}" "${kinds[@]}"
     mkdir -p "$out/wheels"
     cp "$base/wheels"/*.whl "$out/wheels/"
 fi
