@@ -105,13 +105,12 @@ if wants source; then
     cmp "$out/ole-$version.tar.xz" "$copy/second.tar.xz" || die "the source archive of a clone differs"
     rm -rf "$copy"
 fi
+# Packages and wheels are made side by side: much of the time goes to downloads and to unpacking.
+jobs=()
 if wants deb; then
     OLE_PACKAGES=$base DPKG_GENSYMBOLS_CHECK_LEVEL=$([ $draft = yes ] && echo 1 || echo 4) \
-        tools/packages/deb.sh --twice "${keep[@]}"
-    for system in debian12 debian13; do
-        mkdir -p "$out/$system"
-        cp "$base/$system"/*.{deb,dsc,changes,buildinfo,tar.xz} "$out/$system/"
-    done
+        tools/packages/deb.sh --twice "${keep[@]}" &
+    jobs+=($!)
 fi
 if wants wheel; then
     kinds=(native pure arm64)
@@ -120,9 +119,21 @@ if wants wheel; then
     else
         say "no CUDA compiler here: the wheel ole-cuda is left out"
     fi
-    OLE_PACKAGES=$base tools/packages/wheel.sh --twice "${keep[@]}" "${kinds[@]}"
+    OLE_PACKAGES=$base tools/packages/wheel.sh --twice "${keep[@]}" "${kinds[@]}" &
+    jobs+=($!)
+fi
+failed=0
+for job in "${jobs[@]}"; do wait "$job" || failed=$((failed + 1)); done
+[ $failed -eq 0 ] || die "packages or wheels: see above"
+if wants deb; then
+    for system in debian12 debian13; do
+        mkdir -p "$out/$system"
+        cp "$base/$system"/*.{deb,dsc,changes,buildinfo,tar.xz} "$out/$system/"
+    done
+fi
+if wants wheel; then
     mkdir -p "$out/wheels"
-    cp "$base/wheels"/*.whl "$out/wheels/"
+    for kind in "${kinds[@]}"; do cp "$base/wheels/$kind"/*.whl "$out/wheels/"; done # no wheel of another commit
 fi
 
 # ---- 4. What goes with it -----------------------------------------------------------------------
