@@ -2,9 +2,10 @@
 # deb.sh [--keep] [--twice] [debian12|debian13 ...] - builds the Debian packages in clean chroots and tests what they
 # install.
 #
-# For each system (default: both, side by side) HEAD is built in a chroot that has only the build dependencies; lintian must have
-# nothing to report; the packages are then installed in a second chroot that has nothing but them, where the tests
-# of debian/tests run. The packages end up in OLE_PACKAGES/SYSTEM (build/packages/SYSTEM), logs beside them.
+# For each system (default: both, side by side) HEAD is built in a chroot that has only the build dependencies;
+# lintian must have nothing to report; the packages are then installed in a second chroot that has nothing but them,
+# where the tests of debian/tests run. The packages end up in OLE_PACKAGES/SYSTEM (build/packages/SYSTEM), logs beside
+# them.
 #
 #   --keep    reuse the chroots of the last run, with their packages
 #   --twice   build the packages a second time, in another folder, and compare them bit for bit
