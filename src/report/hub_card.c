@@ -149,6 +149,12 @@ static void put_ole(FILE *out, const ole_hub_card *c) {
             "```sh\nole %s hf:OWNER/%s %s%s\n```\n",
             c->model->classifier ? "predict" : "features", c->name, file,
             c->model->classifier ? "" : " --out F.npy L.txt");
+    fprintf(out, "\nWith Olé, in Python:\n\n```python\n");
+    if (!takes_images(c)) fprintf(out, "import numpy as np\n");
+    fprintf(out, "import ole\n\nmodel = ole.load(\"hf:OWNER/%s\")\nprint(model.%s(%s)%s)\n```\n",
+            c->name, c->model->classifier ? "predict" : "features",
+            takes_images(c) ? "\"image.jpg\"" : "np.load(\"X.npy\")",
+            c->model->classifier ? "[0].best" : ".shape");
 }
 
 /* Reads the file into `images`, [1, C, H, W] float32 from 0 to 1. */

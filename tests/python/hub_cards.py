@@ -1,8 +1,9 @@
 """hub_cards.py - runs the Python that model cards of `ole export --hub` print.
 
 check(ole, work, "torch") trains small models of grey images, colour images and vectors, exports each, runs the block
-of its card that imports torch, as printed, and compares the class it prints with `ole predict`.  Needs NumPy; without
-Pillow only vectors are compared.
+of its card that imports torch, as printed, and compares the class it prints with `ole predict`.  In the block that
+imports ole, files take the place of the hub's name and of the photo's, as Olé tells images by name.  Needs NumPy;
+without Pillow only vectors are compared.
 """
 import json
 import os
@@ -67,8 +68,12 @@ def check(ole, work, module):
             file = sample(folder, kind, seed)
             predicted = json.loads(quiet([ole, "predict", "model.safetensors", file, "--threshold", "0", "--json"],
                                          cwd=folder))[0]["label"]
-            printed = quiet([sys.executable, "-c", blocks[0]], cwd=folder,
-                            env={**os.environ, "PYTHONPATH": ".", "PATH": "/usr/bin:/bin"}).strip()
+            block, path = blocks[0], "."
+            if module == "ole":
+                block = block.replace(f"hf:OWNER/{kind}", "model.safetensors").replace("image.jpg", file)
+                path = str(Path(__file__).resolve().parents[2] / "bindings" / "python")
+            printed = quiet([sys.executable, "-c", block], cwd=folder,
+                            env={**os.environ, "PYTHONPATH": path, "PATH": "/usr/bin:/bin"}).strip()
             print(f"card of {kind}, {module}: {printed!r}, ole predict: {predicted!r}")
             good = good and printed == predicted
     return good

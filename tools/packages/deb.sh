@@ -2,9 +2,10 @@
 # deb.sh [--keep] [--twice] [debian12|debian13 ...] - builds the Debian packages in clean chroots and tests what they
 # install.
 #
-# For each system (default: both) HEAD is built in a chroot that has only the build dependencies; lintian must have
-# nothing to report; the packages are then installed in a second chroot that has nothing but them, where the tests
-# of debian/tests run. The packages end up in OLE_PACKAGES/SYSTEM (build/packages/SYSTEM), logs beside them.
+# For each system (default: both, side by side) HEAD is built in a chroot that has only the build dependencies;
+# lintian must have nothing to report; the packages are then installed in a second chroot that has nothing but them,
+# where the tests of debian/tests run. The packages end up in OLE_PACKAGES/SYSTEM (build/packages/SYSTEM), logs beside
+# them.
 #
 #   --keep    reuse the chroots of the last run, with their packages
 #   --twice   build the packages a second time, in another folder, and compare them bit for bit
@@ -112,16 +113,18 @@ tools/packages/source.sh "$source"
 steps=(build_packages)
 [ $twice = no ] || steps+=(build_again)
 steps+=(test_packages)
-for system in "${systems[@]}"; do
-    case $system in
+
+# Builds and tests the packages of one system.
+make_system() { # SYSTEM
+    local suite folder=$base/$1 step status
+    case $1 in
     debian12) suite=bookworm ;;
     debian13) suite=trixie ;;
     esac
-    folder=$base/$system
     mkdir -p "$folder"
     rm -f "$folder"/*.{deb,dsc,changes,buildinfo,tar.xz}
     for step in "${steps[@]}"; do
-        say "$system: $step ($folder/$step.log)"
+        say "$1: $step ($folder/$step.log)"
         set +e # behind || the shell would ignore failures inside the function
         (
             set -e
@@ -131,8 +134,17 @@ for system in "${systems[@]}"; do
         set -e
         if [ $status -ne 0 ]; then
             tail -n 40 "$folder/$step.log"
-            die "$system: $step failed"
+            die "$1: $step failed"
         fi
     done
     (cd "$folder" && ls -l -- *.deb)
+}
+
+jobs=()
+for system in "${systems[@]}"; do
+    make_system "$system" &
+    jobs+=($!)
 done
+failed=0
+for job in "${jobs[@]}"; do wait "$job" || failed=1; done
+[ $failed -eq 0 ]

@@ -5,7 +5,8 @@
 #      earlier version with the same soname is lost
 #   2. the source archive, the Debian packages and the wheels are built twice and compared bit for bit
 #   3. each is installed and tested in bare chroots (by deb.sh and wheel.sh; the source archive is what the packages
-#      are built from)
+#      are built from). The program of the arm64 wheel is tested under qemu, and the cuda wheel, which needs nvcc here
+#      and a GPU to run, is only built
 #   4. SHA256SUMS and a bill of materials (CycloneDX) are written
 #
 #   --only    a comma-separated list of source, deb and wheel; default: all
@@ -104,18 +105,35 @@ if wants source; then
     cmp "$out/ole-$version.tar.xz" "$copy/second.tar.xz" || die "the source archive of a clone differs"
     rm -rf "$copy"
 fi
+# Packages and wheels are made side by side: much of the time goes to downloads and to unpacking.
+jobs=()
 if wants deb; then
     OLE_PACKAGES=$base DPKG_GENSYMBOLS_CHECK_LEVEL=$([ $draft = yes ] && echo 1 || echo 4) \
-        tools/packages/deb.sh --twice "${keep[@]}"
+        tools/packages/deb.sh --twice "${keep[@]}" &
+    jobs+=($!)
+fi
+if wants wheel; then
+    kinds=(native pure arm64)
+    if [ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ]; then
+        kinds+=(cuda)
+    else
+        say "no CUDA compiler here: the wheel ole-cuda is left out"
+    fi
+    OLE_PACKAGES=$base tools/packages/wheel.sh --twice "${keep[@]}" "${kinds[@]}" &
+    jobs+=($!)
+fi
+failed=0
+for job in "${jobs[@]}"; do wait "$job" || failed=$((failed + 1)); done
+[ $failed -eq 0 ] || die "packages or wheels: see above"
+if wants deb; then
     for system in debian12 debian13; do
         mkdir -p "$out/$system"
         cp "$base/$system"/*.{deb,dsc,changes,buildinfo,tar.xz} "$out/$system/"
     done
 fi
 if wants wheel; then
-    OLE_PACKAGES=$base tools/packages/wheel.sh --twice "${keep[@]}"
     mkdir -p "$out/wheels"
-    cp "$base/wheels"/*.whl "$out/wheels/"
+    for kind in "${kinds[@]}"; do cp "$base/wheels/$kind"/*.whl "$out/wheels/"; done # no wheel of another commit
 fi
 
 # ---- 4. What goes with it -----------------------------------------------------------------------
