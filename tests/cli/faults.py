@@ -41,7 +41,11 @@ COMMANDS = {
              "1", "--out", "out.safetensors"), ("out.safetensors",)),
     "novelty": (("novelty", "begun", "--json", "--threads", "1"), ("begun/best.safetensors",)),
     "report": (("report", "begun", "--no-tsne", "--threads", "1", "--out", "out.html"), ("out.html",)),
+    "export": (("export", "begun", "--hub", "hub"), ()),
+    "sweep": (("sweep", "digits", "--net", "FC4", "--threads", "1", "--epochs", "1", "--samples", "4", "--lambdas",
+               "0,0.25", "--out", "grid"), ()),
 }
+AGAIN = ("train", "resume", "export", "sweep")  # what works in a folder: the next try finds what the last one left
 RESUME = ("train", "--resume", "--no-report", "--out", "new")
 ERRORS = {"write": "ENOSPC", "fsync": "EIO", "rename": "EIO", "link": "ENOSPC", "linkat": "ENOSPC", "openat": "EMFILE",
           "read": "EIO", "ftruncate": "EIO", "mkdir": "ENOSPC"}
@@ -88,14 +92,20 @@ class World:
     @staticmethod
     def results(folder, name, files, printed):
         """What must come out the same: weights, numbers of the epochs, pages, or what is printed."""
-        trained = {"train": "new", "resume": "begun"}.get(name)
-        if not trained:
+        made = Path(folder) / {"train": "new", "resume": "begun", "export": "hub", "sweep": "grid"}.get(name, "")
+        if name == "export":
+            return {file.name: file.read_bytes() for file in made.iterdir()}
+        if name not in AGAIN:
             return printed if not files else [(Path(folder) / file).read_bytes() for file in files]
-        lines = map(json.loads, (Path(folder) / trained / "metrics.jsonl").read_text().splitlines())
-        numbers = [{key: value for key, value in line.items() if key.endswith(("loss", "error", "lr", "epoch"))}
-                   for line in lines]
         # A checkpoint holds times too; the best model does not.
-        return numbers, (Path(folder) / trained / "best.safetensors").read_bytes()
+        return [(str(metrics.relative_to(made)), World.numbers(metrics), *(
+            model.read_bytes() for model in metrics.parent.glob("best.safetensors")))
+            for metrics in sorted(made.rglob("metrics.jsonl"))]
+
+    @staticmethod
+    def numbers(metrics):
+        return [{key: value for key, value in json.loads(line).items()
+                 if key.endswith(("loss", "error", "lr", "epoch"))} for line in metrics.read_text().splitlines()]
 
     def judge(self, folder, name, mute, done):
         """What is wrong after a disturbed command, which could print nothing if mute; None: nothing."""
@@ -116,8 +126,7 @@ class World:
 
     def resume(self, folder, name):
         """A run that was hit goes on, or starts anew where it had not begun, to the same results."""
-        trained = {"train": "new", "resume": "begun"}.get(name)
-        if not trained:
+        if name not in AGAIN:
             return None
         done = self.run(folder, COMMANDS[name][0])
         if "continue it with --resume" in done.stderr:
@@ -194,7 +203,8 @@ def check_memory(world, module):
             count = Path(folder) / "count"
             world.run(folder, command, FAULT_COUNT=str(count), **preload)
             most = int(count.read_text())
-        for n in [f"{n}{end}" for n in spread(most, MEMORY) for end in ("", "+")]:
+        # fontconfig, which draws a study's curve.png, crashes where there is no memory at all.
+        for n in [f"{n}{end}" for n in spread(most, MEMORY) for end in ("", "+")[:1 if name == "sweep" else 2]]:
             def disturb(folder, name=name, command=command, n=n):
                 return name, False, world.run(folder, command, FAULT_ALLOCATION=n, **preload)
             tries.append((f"{name}, allocation {n} of {most}", disturb))
