@@ -21,9 +21,10 @@ __attribute__((constructor)) static void add_own(void) {
     if (ole_counts_writers < MOST) ole_counts_writer[ole_counts_writers++] = __gcov_dump;
 }
 
-/* In the place of _exit(), by the linker's option --wrap. */
+/* In the place of _exit(), by the linker's option --wrap.  A launcher may soon kill the process:
+ * the module with the ranks, the last to be loaded, comes first. */
 __attribute__((weak)) void __wrap__exit(int code) {
-    for (int i = 0; i < ole_counts_writers; i++)
+    for (int i = ole_counts_writers - 1; i >= 0; i--)
         ole_counts_writer[i]();
     __real__exit(code);
 }
