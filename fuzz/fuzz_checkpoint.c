@@ -17,7 +17,8 @@ static ole_network *get_network(void) {
                                                 .precision = "fp32",
                                                 .conv = "auto",
                                                 .threads = 1,
-                                                .train = true};
+                                                .train = true,
+                                                .moments = MOMENTS};
     ole_error error;
     if (!network.graph)
         require(ole_network_open(&network, &options, &error) == OLE_OK, "no network");
