@@ -40,22 +40,53 @@ static uint32_t word_of(const unsigned char *b, bool little) {
     return word;
 }
 
-/* Whether flags, dimensions and name of a matrix lie inside it: matio allocates what their lengths
- * say. `start` has its first `got` bytes, behind the tag, of `size`. */
-static bool has_parts(const unsigned char *start, size_t got, int64_t size, bool little) {
-    static const uint32_t types[] = {6, 5, 1}; /* unsigned and signed integers, characters */
-    int64_t at = 0;
-    for (int part = 0; part < 3; part++) {
-        if (at + TAG > (int64_t)got) return false;
-        uint32_t type = word_of(start + at, little), length = word_of(start + at + 4, little);
-        /* Up to four bytes lie in the tag itself, which matio expects of names alone. */
-        bool is_short = part == 2 && type >> 16 != 0;
-        if ((is_short ? type & 0xffff : type) != types[part]) return false;
-        if (part == 0 && length != 8) return false;
-        at += TAG + (is_short ? 0 : ((int64_t)length + 7) / 8 * 8);
-        if (at > size) return false;
+/* The numbers of a part, whose tag is at `at`: their type and bytes, and where the next part is. Up
+ * to four bytes lie in the tag itself. */
+typedef struct part {
+    uint32_t type, length;
+    bool is_short;
+    int64_t next;
+} part;
+
+static part read_part(const unsigned char *start, int64_t at, bool little) {
+    uint32_t type = word_of(start + at, little), length = word_of(start + at + 4, little);
+    if (type >> 16 != 0) return (part){type & 0xffff, type >> 16, true, at + TAG};
+    return (part){type, length, false, at + TAG + ((int64_t)length + 7) / 8 * 8};
+}
+
+/* How many numbers the dimensions make; -1: too many. */
+static int64_t count_numbers(const unsigned char *dims, uint32_t length, bool little) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < length / 4; i++) {
+        uint32_t dim = word_of(dims + 4 * (size_t)i, little);
+        if (dim > 0 && count > INT64_MAX / 8 / dim) return -1;
+        count *= dim;
     }
-    return true;
+    return count;
+}
+
+/* Whether flags, dimensions and name of a matrix lie inside it: matio allocates what their lengths
+ * say. And whether there are as many numbers as the dimensions say: matio leaves out the others,
+ * without a word. `start` has its first `got` bytes, behind the tag, of `size`. */
+static bool has_parts(const unsigned char *start, size_t got, int64_t size, bool little) {
+    enum { DIMENSIONS = 16, FIRST_NUMERIC = 6, LAST_NUMERIC = 15 }; /* classes of matrices */
+    static const uint32_t types[] = {6, 5, 1}; /* unsigned and signed integers, characters */
+    static const uint8_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 4, 0, 8, 0, 0, 8, 8}; /* by type */
+    part p = {.next = 0};
+    for (int i = 0; i < 3; i++) {
+        if (p.next + TAG > (int64_t)got) return false;
+        p = read_part(start, p.next, little);
+        if (p.is_short && i < 2) return false; /* matio expects that of names alone */
+        if (p.type != types[i] || (i == 0 && p.length != 8) || p.next > size) return false;
+    }
+    uint32_t class = word_of(start + TAG, little) & 0xff;
+    if (class < FIRST_NUMERIC || class > LAST_NUMERIC) return true;
+    if (p.next + TAG > (int64_t)got) return false;
+    uint32_t dims = read_part(start, DIMENSIONS, little).length;
+    int64_t count = count_numbers(start + DIMENSIONS + TAG, dims, little);
+    p = read_part(start, p.next, little);
+    return p.next - 7 <= size && p.type < sizeof sizes && count >= 0 &&
+           count * sizes[p.type] == p.length;
 }
 
 /* Whether `left` packed bytes from here on are a whole zlib stream, and a matrix in it sound. */
