@@ -121,11 +121,12 @@ static bool is_stream_whole(gzFile file, int64_t left, bool little) {
 
 enum { HEADER = 128, ORDER = 126 };
 
-/* Whether it has the header of versions 5 to 7.3. Version 4 has none, so matio would take any other
- * file for one, and allocate what its first bytes ask for. */
+/* Whether it has the header of versions 5 to 7. Version 4 has none, so matio would take any other
+ * file for one, and allocate what its first bytes ask for; 7.3 is HDF5, which prints what it
+ * dislikes. */
 static bool has_header(gzFile file, unsigned char head[HEADER]) {
-    return gzread(file, head, HEADER) == HEADER &&
-           (memcmp(head + ORDER, "IM", 2) == 0 || memcmp(head + ORDER, "MI", 2) == 0);
+    return gzread(file, head, HEADER) == HEADER && (memcmp(head + ORDER - 2, "\0\1IM", 4) == 0 ||
+                                                    memcmp(head + ORDER - 2, "\1\0MI", 4) == 0);
 }
 
 /* matio reads truncated or damaged data as zeros, so this first walks through the file: behind the
@@ -133,8 +134,7 @@ static bool has_header(gzFile file, unsigned char head[HEADER]) {
 static bool is_whole(gzFile file, const unsigned char head[HEADER], int64_t size) {
     unsigned char t[TAG] = {0}, start[START];
     bool little = head[ORDER] == 'I', good = true;
-    bool five = head[ORDER - 1 - !little] == 1; /* 7.3 is HDF5, with its checks */
-    for (int64_t at = HEADER; five && good && at < size;) {
+    for (int64_t at = HEADER; good && at < size;) {
         good = gzseek(file, at, SEEK_SET) == at && gzread(file, t, TAG) == TAG;
         uint32_t type = word_of(t, little), length = word_of(t + 4, little);
         at += TAG + (int64_t)length;
@@ -153,7 +153,8 @@ static ole_status open_mat(mat_file *file, const ole_stream *stream, ole_error *
     *file = (mat_file){.name = stream->name.text, .room = ole_unpack_room(stream->size)};
     if (has_header(stream->file, head)) file->mat = Mat_Open(stream->path, MAT_ACC_RDONLY);
     if (!file->mat)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: not a MATLAB file; get it again",
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: byte 0: not a MATLAB file of version 5 to 7; get it again",
                         file->name);
     if (!is_whole(stream->file, head, stream->size))
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: truncated or damaged; get it again",

@@ -218,6 +218,9 @@ static void test_svhn_damage(void **state) {
     }
     free(whole);
     write_mat("train_32x32.mat", 0, 20, 32, false);
+    data_poke("train_32x32.mat", 125, 2); /* version 7.3 */
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "byte 0: not a MATLAB file of version 5 to 7");
+    write_mat("train_32x32.mat", 0, 20, 32, false);
     whole = data_read("test_32x32.mat", &size); /* it ends with y: a tag and three doubles */
     data_poke("test_32x32.mat", (long)(size - 28), 8);
     data_expect(name, NULL, OLE_ERROR_FORMAT, "test_32x32.mat: truncated or damaged");
