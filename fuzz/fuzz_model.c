@@ -1,6 +1,6 @@
 /*
  * fuzz/fuzz_model.c - a safetensors file: its tensors, read again after writing; its model card;
- * the model with its threshold, run on an image; and its export as ONNX.
+ * the model with its threshold, the same after saving, run on an image; and its export as ONNX.
  */
 #include "formats/safetensors.h"
 #include "fuzz.h"
@@ -107,6 +107,56 @@ static void predict(ole_model *model) {
                 "a class that is not there");
 }
 
+static ole_card read_card(const char *path) {
+    ole_safetensors *file;
+    ole_card card;
+    ole_error error = {0};
+    require(ole_safetensors_open(&file, path, &error) == OLE_OK, error.message);
+    require(ole_card_read(&card, file, path, &error) == OLE_OK, error.message);
+    ole_safetensors_close(file);
+    return card;
+}
+
+static void check_same_card(const char *path, const char *saved) {
+    ole_card a = read_card(path), b = read_card(saved);
+    size_t floats = (size_t)a.input.c * sizeof *a.mean;
+    require(strcmp(a.net, b.net) == 0 && memcmp(&a.input, &b.input, sizeof a.input) == 0 &&
+                a.classes == b.classes && memcmp(a.mean, b.mean, floats) == 0 &&
+                memcmp(a.deviation, b.deviation, floats) == 0,
+            "another network after saving");
+    for (int i = 0; i < a.classes; i++)
+        require(strcmp(a.class_names[i], b.class_names[i]) == 0, "another class after saving");
+    require(a.threshold == b.threshold && a.threshold_score == b.threshold_score &&
+                a.temperature == b.temperature && a.classifier == b.classifier &&
+                a.threshold_from == b.threshold_from && a.threshold_samples == b.threshold_samples,
+            "another threshold after saving");
+    require(a.fitted.count == b.fitted.count &&
+                memcmp(a.fitted.mark, b.fitted.mark,
+                       (size_t)a.fitted.count * sizeof *a.fitted.mark) == 0,
+            "other marks of rows after saving");
+    ole_card_free(&a);
+    ole_card_free(&b);
+}
+
+static void check_saving(const ole_model *model, const char *path) {
+    char saved[100];
+    ole_model *again;
+    ole_error error = {0};
+    snprintf(saved, sizeof saved, "%s", fuzz_path("saved.safetensors"));
+    ole_status status = ole_model_save(model, saved, &error);
+    if (status != OLE_OK) { /* NaN in the weights */
+        check_error(status, &error);
+        require(status == OLE_ERROR_NUMERIC, error.message);
+        return;
+    }
+    require(ole_model_load_on(&again, saved, "ref", 1, &error) == OLE_OK, error.message);
+    const char *was = ole_model_choice(model), *is = ole_model_choice(again);
+    require(!was == !is && strcmp(was ? was : "", is ? is : "") == 0,
+            "another choice after saving");
+    ole_model_free(again);
+    check_same_card(path, saved);
+}
+
 static void try_model(const char *path) {
     ole_model *model;
     ole_error error = {0};
@@ -117,6 +167,7 @@ static void try_model(const char *path) {
         return;
     }
     predict(model);
+    check_saving(model, path);
     ole_model_free(model);
 }
 

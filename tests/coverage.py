@@ -3,7 +3,7 @@
 
 Prints a table of modules; of each FILE, such as src/base/option.c, the lines that did not run. A line counts once, even
 if it is compiled for several instruction sets, and as run if it did in any of them. The GPU's code is not counted, nor what a
-process ran that was killed or called _exit().
+process ran that was killed.
 """
 import datetime
 import json
@@ -47,6 +47,7 @@ def main():
         sys.exit(__doc__)
     build = Path(sys.argv[1]).resolve()
     notes = [note for part in ("src", "cli", "bindings") for note in sorted((build / part).rglob("*.gcno"))]
+    notes += sorted((build / "tests").rglob("bindings/**/*.gcno"))  # what only a test compiles
     if not notes:
         sys.exit(f"{build}: no counters; ./dev coverage makes them")
     lines = defaultdict(dict)

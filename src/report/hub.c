@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const ole_hub_options defaults = {.struct_size = sizeof(ole_hub_options)};
 
@@ -286,17 +287,31 @@ static ole_status refuse_files(const char *folder, ole_error *error) {
     return OLE_OK;
 }
 
-static ole_status write_folder(hub *h, ole_hub_summary *summary, ole_error *error) {
+static ole_status write_files(hub *h, ole_hub_summary *summary, ole_error *error) {
     char path[OLE_RUN_PATH];
-    ole_status status = ole_run_make_folder(h->folder, NULL, error);
     tell(h, "writing", 0.0);
-    if (status == OLE_OK) status = ole_run_output(path, h->folder, hub_files[0], error);
+    ole_status status = ole_run_output(path, h->folder, hub_files[0], error);
     if (status == OLE_OK) status = write_weights(h->file, path, error);
     if (status == OLE_OK) status = ole_run_output(path, h->folder, hub_files[1], error);
     if (status == OLE_OK) status = ole_export_onnx(h->file, path, NULL, &summary->onnx, error);
     if (status == OLE_OK) status = write_config(h, error);
     if (status == OLE_OK) status = ole_run_put(h->folder, hub_files[3], load_in_torch, error);
     return status == OLE_OK ? write_card(h, error) : status;
+}
+
+/* All files, or none: half a folder would be taken for a whole one. */
+static ole_status write_folder(hub *h, ole_hub_summary *summary, ole_error *error) {
+    size_t made;
+    ole_status status = ole_run_make_folder(h->folder, &made, error);
+    if (status != OLE_OK) return status;
+    status = write_files(h, summary, error);
+    if (status == OLE_OK) return OLE_OK;
+    for (int i = 0; hub_files[i]; i++) {
+        char path[OLE_RUN_PATH];
+        if (ole_run_path(path, h->folder, hub_files[i], NULL) == OLE_OK) unlink(path);
+    }
+    ole_run_remove_folder(h->folder, made);
+    return status;
 }
 
 ole_status ole_export_hub(const char *model, const char *folder, const ole_hub_options *options,

@@ -271,7 +271,8 @@ static void put_threshold(FILE *out, const ole_model_info *m) {
             ole_score_name(m->threshold_score), meaning[m->threshold_score], m->threshold);
 }
 
-static void put_training(FILE *out, const ole_run_view *run, const char *data) {
+/* False: without memory for the recipe. */
+static bool put_training(FILE *out, const ole_run_view *run, const char *data) {
     const ole_history *h = &run->history;
     ole_train_options options = run->options;
     options.data = data;
@@ -279,9 +280,11 @@ static void put_training(FILE *out, const ole_run_view *run, const char *data) {
     char *recipe = ole_recipe_text(&options);
     fprintf(out, "\n## Training\n\n%" PRId64 " epoch%s", h->count, h->count == 1 ? "" : "s");
     if (h->ended) fprintf(out, " in %.0f s on %s", h->seconds, h->device[0] ? h->device : "cpu");
-    fprintf(out, ". The recipe, for `ole train -c recipe.yaml`:\n\n```yaml\n%s```\n",
-            recipe ? recipe : "");
+    if (recipe)
+        fprintf(out, ". The recipe, for `ole train -c recipe.yaml`:\n\n```yaml\n%s```\n", recipe);
+    bool good = recipe;
     free(recipe);
+    return good;
 }
 
 char *ole_hub_card_text(const ole_hub_card *c) {
@@ -300,6 +303,6 @@ char *ole_hub_card_text(const ole_hub_card *c) {
     put_onnx(memory.file, c);
     put_results(memory.file, c);
     put_threshold(memory.file, c->model);
-    if (c->run) put_training(memory.file, c->run, data);
+    if (c->run) memory.failed |= !put_training(memory.file, c->run, data);
     return ole_memory_file_close(&memory);
 }

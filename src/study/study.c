@@ -189,7 +189,7 @@ static ole_status conduct(ole_study *study, ole_error *error) {
     return status;
 }
 
-static ole_study make_study(ole_study_kind kind, const ole_study_options *options) {
+ole_study ole_study_make(ole_study_kind kind, const ole_study_options *options) {
     return (ole_study){.kind = kind,
                        .given = options,
                        .ranks = options->look ? NULL : options->ranks,
@@ -217,7 +217,7 @@ ole_status ole_study_conduct(ole_study_kind kind, const ole_study_options *optio
     ole_status status = ole_struct_read(&o, options, OLE_SIZE_UP_TO(ole_study_options, data_name),
                                         "ole_study_options_init", error);
     if (status != OLE_OK) return status;
-    ole_study study = make_study(kind, &o);
+    ole_study study = ole_study_make(kind, &o);
     status = begin(&study, &o, error);
     if (status == OLE_OK && is_run(&o)) status = conduct(&study, error);
     close_study(&study);
@@ -245,7 +245,7 @@ ole_status ole_compare(const ole_study_options *options, ole_study_result *resul
 static ole_status look_at(ole_study *study, ole_study_kind kind, ole_study_options *looking,
                           bool planned, ole_error *error) {
     looking->look = true;
-    *study = make_study(kind, looking);
+    *study = ole_study_make(kind, looking);
     study->planned = planned;
     return begin(study, looking, error);
 }

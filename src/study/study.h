@@ -53,6 +53,9 @@ typedef struct ole_study {
     char *data_name;                     /* a recipe's name for the data; NULL: their path counts */
 } ole_study;
 
+/* A study that has not begun. */
+ole_study ole_study_make(ole_study_kind kind, const ole_study_options *options);
+
 /* The rank that writes the study's files. */
 bool ole_study_leads(const ole_study *study);
 

@@ -71,8 +71,13 @@ NUMBERS = ("0", "-1", "1", "2", "-0", "0.5", "1e999", "-1e999", "nan", "inf", "-
 # ---- Models -------------------------------------------------------------------------------------
 
 def models(world, folder, chance):
-    """models, checkpoints, recipes and histories with damage"""
+    """models, checkpoints, recipes, histories and studies with damage"""
     run = folder / "run"
+    if chance.random() < 0.15:
+        study = folder / "grid/study.json"
+        study.write_bytes(mutate(chance, study.read_bytes()))
+        return Attempt(study.name, chance.choice((["sweep", "--resume", "--out", "grid"], ["tune", "--resume", "--out", "grid"],
+                                                  ["report", "grid", "--no-tsne", "--out", "r.html"])), long=True)
     target = chance.choice((run / "best.safetensors", run / "last.safetensors", run / "config.yaml",
                             run / "metrics.jsonl", folder / "fit.safetensors"))
     data = target.read_bytes()
@@ -356,7 +361,7 @@ def links(world, folder, chance):
                                                  "--out", odd], ["tsne", "X.npy", "--out", odd],
               ["features", "run", "--out", odd], ["eval", "run", "--out", odd])
     words = chance.choice(reads if chance.random() < 0.6 else writes)
-    attempt = Attempt(kind, words)
+    attempt = Attempt(kind, words, long=odd in ("/", "//"))  # all files of the machine
     shown = put_on_terminal(attempt, ["stdout"]) if chance.random() < 0.5 else b""
 
     def check(_):

@@ -55,6 +55,8 @@ class World:
         self.made = [self.run(self.start, command) for command in (
             ["train", "npy:X.npy,y.npy", "--net", "FC4", "--epochs", "2", "--batch-size", "12", "--out", "run",
              "--val-split", "20%", "--no-report", "--threads", "1"],
+            ["sweep", "digits", "--net", "FC4", "--epochs", "1", "--samples", "4", "--lambdas", "0,0.25", "--seeds", "1",
+             "--out", "grid", "--threads", "1"],
             ["fit", "X.npy", "y.npy", "--lambda", "0.1", "--weight-decay", "0.01", "--score", "energy", "--out",
              "fit.safetensors", "--threads", "1"])]
 

@@ -108,6 +108,13 @@ void *realloc(void *memory, size_t bytes) {
     return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, bytes);
 }
 
+/* The C library's own would count for every library that calls it, and fontconfig's calls crash. */
+char *strdup(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    char *copy = fails(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
 /* ---- Files -------------------------------------------------------------------------------- */
 
 void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {

@@ -40,22 +40,53 @@ static uint32_t word_of(const unsigned char *b, bool little) {
     return word;
 }
 
-/* Whether flags, dimensions and name of a matrix lie inside it: matio allocates what their lengths
- * say. `start` has its first `got` bytes, behind the tag, of `size`. */
-static bool has_parts(const unsigned char *start, size_t got, int64_t size, bool little) {
-    static const uint32_t types[] = {6, 5, 1}; /* unsigned and signed integers, characters */
-    int64_t at = 0;
-    for (int part = 0; part < 3; part++) {
-        if (at + TAG > (int64_t)got) return false;
-        uint32_t type = word_of(start + at, little), length = word_of(start + at + 4, little);
-        /* Up to four bytes lie in the tag itself, which matio expects of names alone. */
-        bool is_short = part == 2 && type >> 16 != 0;
-        if ((is_short ? type & 0xffff : type) != types[part]) return false;
-        if (part == 0 && length != 8) return false;
-        at += TAG + (is_short ? 0 : ((int64_t)length + 7) / 8 * 8);
-        if (at > size) return false;
+/* The numbers of a part, whose tag is at `at`: their type and bytes, and where the next part is. Up
+ * to four bytes lie in the tag itself. */
+typedef struct part {
+    uint32_t type, length;
+    bool is_short;
+    int64_t next;
+} part;
+
+static part read_part(const unsigned char *start, int64_t at, bool little) {
+    uint32_t type = word_of(start + at, little), length = word_of(start + at + 4, little);
+    if (type >> 16 != 0) return (part){type & 0xffff, type >> 16, true, at + TAG};
+    return (part){type, length, false, at + TAG + ((int64_t)length + 7) / 8 * 8};
+}
+
+/* How many numbers the dimensions make; -1: too many. */
+static int64_t count_numbers(const unsigned char *dims, uint32_t length, bool little) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < length / 4; i++) {
+        uint32_t dim = word_of(dims + 4 * (size_t)i, little);
+        if (dim > 0 && count > INT64_MAX / 8 / dim) return -1;
+        count *= dim;
     }
-    return true;
+    return count;
+}
+
+/* Whether flags, dimensions and name of a matrix lie inside it: matio allocates what their lengths
+ * say. And whether there are as many numbers as the dimensions say: matio leaves out the others,
+ * without a word. `start` has its first `got` bytes, behind the tag, of `size`. */
+static bool has_parts(const unsigned char *start, size_t got, int64_t size, bool little) {
+    enum { DIMENSIONS = 16, FIRST_NUMERIC = 6, LAST_NUMERIC = 15 }; /* classes of matrices */
+    static const uint32_t types[] = {6, 5, 1}; /* unsigned and signed integers, characters */
+    static const uint8_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 4, 0, 8, 0, 0, 8, 8}; /* by type */
+    part p = {.next = 0};
+    for (int i = 0; i < 3; i++) {
+        if (p.next + TAG > (int64_t)got) return false;
+        p = read_part(start, p.next, little);
+        if (p.is_short && i < 2) return false; /* matio expects that of names alone */
+        if (p.type != types[i] || (i == 0 && p.length != 8) || p.next > size) return false;
+    }
+    uint32_t class = word_of(start + TAG, little) & 0xff;
+    if (class < FIRST_NUMERIC || class > LAST_NUMERIC) return true;
+    if (p.next + TAG > (int64_t)got) return false;
+    uint32_t dims = read_part(start, DIMENSIONS, little).length;
+    int64_t count = count_numbers(start + DIMENSIONS + TAG, dims, little);
+    p = read_part(start, p.next, little);
+    return p.next - 7 <= size && p.type < sizeof sizes && count >= 0 &&
+           count * sizes[p.type] == p.length;
 }
 
 /* Whether `left` packed bytes from here on are a whole zlib stream, and a matrix in it sound. */
@@ -90,11 +121,12 @@ static bool is_stream_whole(gzFile file, int64_t left, bool little) {
 
 enum { HEADER = 128, ORDER = 126 };
 
-/* Whether it has the header of versions 5 to 7.3. Version 4 has none, so matio would take any other
- * file for one, and allocate what its first bytes ask for. */
+/* Whether it has the header of versions 5 to 7. Version 4 has none, so matio would take any other
+ * file for one, and allocate what its first bytes ask for; 7.3 is HDF5, which prints what it
+ * dislikes. */
 static bool has_header(gzFile file, unsigned char head[HEADER]) {
-    return gzread(file, head, HEADER) == HEADER &&
-           (memcmp(head + ORDER, "IM", 2) == 0 || memcmp(head + ORDER, "MI", 2) == 0);
+    return gzread(file, head, HEADER) == HEADER && (memcmp(head + ORDER - 2, "\0\1IM", 4) == 0 ||
+                                                    memcmp(head + ORDER - 2, "\1\0MI", 4) == 0);
 }
 
 /* matio reads truncated or damaged data as zeros, so this first walks through the file: behind the
@@ -102,8 +134,7 @@ static bool has_header(gzFile file, unsigned char head[HEADER]) {
 static bool is_whole(gzFile file, const unsigned char head[HEADER], int64_t size) {
     unsigned char t[TAG] = {0}, start[START];
     bool little = head[ORDER] == 'I', good = true;
-    bool five = head[ORDER - 1 - !little] == 1; /* 7.3 is HDF5, with its checks */
-    for (int64_t at = HEADER; five && good && at < size;) {
+    for (int64_t at = HEADER; good && at < size;) {
         good = gzseek(file, at, SEEK_SET) == at && gzread(file, t, TAG) == TAG;
         uint32_t type = word_of(t, little), length = word_of(t + 4, little);
         at += TAG + (int64_t)length;
@@ -122,7 +153,8 @@ static ole_status open_mat(mat_file *file, const ole_stream *stream, ole_error *
     *file = (mat_file){.name = stream->name.text, .room = ole_unpack_room(stream->size)};
     if (has_header(stream->file, head)) file->mat = Mat_Open(stream->path, MAT_ACC_RDONLY);
     if (!file->mat)
-        return ole_fail(error, OLE_ERROR_FORMAT, "%s: byte 0: not a MATLAB file; get it again",
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: byte 0: not a MATLAB file of version 5 to 7; get it again",
                         file->name);
     if (!is_whole(stream->file, head, stream->size))
         return ole_fail(error, OLE_ERROR_FORMAT, "%s: truncated or damaged; get it again",

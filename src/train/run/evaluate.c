@@ -106,6 +106,7 @@ static ole_status evaluate_training(evaluated *train, const ole_evaluation_reque
                                     ole_error *error) {
     ole_status status = evaluate(train, m, OLE_SPLIT_TRAIN, true, logits, error);
     if (status != OLE_ERROR_MEMORY || !logits) return status;
+    *m->no_memory = true;
     ole_network_wait(m->runner.inference->network, NULL);
     return evaluate(train, m, OLE_SPLIT_TRAIN, true, false, error);
 }

@@ -27,6 +27,7 @@ typedef struct ole_evaluation_request {
                     /* threshold, since models of other epochs are not kept */
     ole_outputs *outputs; /* NULL, or receives that split's outputs; free it */
     ole_card *card;       /* NULL, or whose threshold to set (model/threshold.h), or to clear */
+    bool *no_memory;      /* is set where there was none for what the threshold comes from */
 } ole_evaluation_request;
 
 /* With ranks the errors are those of the whole splits, the same on all ranks. */

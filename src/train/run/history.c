@@ -73,7 +73,8 @@ ole_status ole_history_read(ole_history *history, const char *folder, ole_error 
     ole_status status = ole_run_path(path, folder, "metrics.jsonl", error);
     if (status == OLE_OK) status = ole_read_file(path, LARGEST, &bytes, &size, error);
     int64_t room = 0, number_of_line = 1;
-    for (const char *at = bytes, *end; status == OLE_OK && (end = strchr(at, '\n'));
+    for (const char *at = bytes, *end;
+         status == OLE_OK && (end = memchr(at, '\n', size - (size_t)(at - bytes)));
          number_of_line++, at = end + 1) {
         bool no_memory;
         json_t *line = ole_parse_json(at, (size_t)(end - at), 0, NULL, &no_memory);

@@ -195,6 +195,7 @@ static double best_so_far(const ole_run *run) {
 
 static ole_status measure(loop *l, bool knn, ole_error *error) {
     ole_run *run = &l->run;
+    bool no_memory = false;
     const ole_evaluation_request what = {.runner = {.inference = &run->inference,
                                                     .card = &run->card,
                                                     .ranks = run->options.ranks,
@@ -208,8 +209,13 @@ static ole_status measure(loop *l, bool knn, ole_error *error) {
                                              run->options.val_split > 0.0 || selects_best(run),
                                          .best = best_so_far(run),
                                          .outputs = l->keeps > 0 ? &l->outputs : NULL,
-                                         .card = run->options.unknown ? &run->card : NULL};
-    return ole_errors_measure(&l->errors, &what, error);
+                                         .card = run->options.unknown ? &run->card : NULL,
+                                         .no_memory = &no_memory};
+    ole_status status = ole_errors_measure(&l->errors, &what, error);
+    if (status == OLE_OK && no_memory)
+        ole_run_say(&run->options, "no memory for the logits of the training set: the model is "
+                                   "without a threshold for 'unknown', which 'ole novelty' sets");
+    return status;
 }
 
 /* Evaluates if it is time to, and keeps the model if its validation error is the lowest so far. */

@@ -152,7 +152,7 @@ static void test_stl_damage(void **state) {
 
 #ifdef OLE_HAVE_MATIO
 
-/* Writes X with `side` pixels a side, and y, as bytes or doubles. */
+/* Writes X with `side` pixels a side, and y, as packed bytes or plain doubles. */
 static void write_mat(const char *name, int first, int count, int side, bool doubles) {
     size_t plane = (size_t)(side * side);
     unsigned char *x = malloc(3 * plane * (size_t)count), *at = x, small[32];
@@ -173,8 +173,9 @@ static void write_mat(const char *name, int first, int count, int side, bool dou
     matvar_t *vx = Mat_VarCreate("X", MAT_C_UINT8, MAT_T_UINT8, 4, x_dims, x, 0);
     matvar_t *vy = doubles ? Mat_VarCreate("y", MAT_C_DOUBLE, MAT_T_DOUBLE, 2, y_dims, large, 0)
                            : Mat_VarCreate("y", MAT_C_UINT8, MAT_T_UINT8, 2, y_dims, small, 0);
-    assert_int_equal(Mat_VarWrite(mat, vx, MAT_COMPRESSION_ZLIB), 0);
-    assert_int_equal(Mat_VarWrite(mat, vy, MAT_COMPRESSION_ZLIB), 0);
+    enum matio_compression packing = doubles ? MAT_COMPRESSION_NONE : MAT_COMPRESSION_ZLIB;
+    assert_int_equal(Mat_VarWrite(mat, vx, packing), 0);
+    assert_int_equal(Mat_VarWrite(mat, vy, packing), 0);
     Mat_VarFree(vx);
     Mat_VarFree(vy);
     Mat_Close(mat);
@@ -215,6 +216,15 @@ static void test_svhn_damage(void **state) {
         ole_dataset_open(&set, name, NULL, NULL);
         ole_dataset_close(set);
     }
+    free(whole);
+    write_mat("train_32x32.mat", 0, 20, 32, false);
+    data_poke("train_32x32.mat", 125, 2); /* version 7.3 */
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "byte 0: not a MATLAB file of version 5 to 7");
+    write_mat("train_32x32.mat", 0, 20, 32, false);
+    whole = data_read("test_32x32.mat", &size); /* it ends with y: a tag and three doubles */
+    data_poke("test_32x32.mat", (long)(size - 28), 8);
+    data_expect(name, NULL, OLE_ERROR_FORMAT, "test_32x32.mat: truncated or damaged");
+    data_write("test_32x32.mat", whole, size);
     free(whole);
     write_mat("train_32x32.mat", 0, 10, 16, false);
     data_expect(name, NULL, OLE_ERROR_FORMAT, "train_32x32.mat: variable X is not 32x32x3xN bytes");

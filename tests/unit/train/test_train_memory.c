@@ -132,6 +132,32 @@ static ole_status resume(ole_error *error) {
     return from_last ? OLE_OK : ole_fail(error, OLE_ERROR_FORMAT, "not the last checkpoint");
 }
 
+/* ---- Training ----------------------------------------------------------------------------- */
+
+static void find_threshold(void *found, const char *text) {
+    *(bool *)found |= strstr(text, "without a threshold") != NULL;
+}
+
+/* A model has its threshold, or the run says that there was no memory for it. */
+static ole_status train_model(ole_error *error) {
+    ole_train_options o = small_run("FC4", "ref");
+    ole_model *model = NULL;
+    bool said = false;
+    o.samples_per_class = 4;
+    o.epochs = 1;
+    o.augment = NULL;
+    o.calibration = 0;
+    o.model = &model;
+    o.message = find_threshold;
+    o.callback_context = &said;
+    ole_status status = ole_train(&o, NULL, error);
+    if (status == OLE_OK)
+        assert_int_not_equal(said,
+                             ole_model_get_info(model)->threshold_score == OLE_SCORE_CALIBRATED);
+    ole_model_free(model);
+    return status;
+}
+
 /*
  * `spared`: libraries that end the program when they find no memory, jansson where a token is
  * longer than a few bytes and oneDNN.
@@ -151,6 +177,7 @@ FAILING(read_card, "libjansson")
 FAILING(load_model, "libjansson libdnnl libstdc++")
 FAILING(export_model, "libjansson")
 FAILING(resume, "libjansson")
+FAILING(train_model, NULL)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -158,7 +185,7 @@ int main(void) {
         cmocka_unit_test(test_write_recipe), cmocka_unit_test(test_write_card),
         cmocka_unit_test(test_write_file),   cmocka_unit_test(test_read_card),
         cmocka_unit_test(test_load_model),   cmocka_unit_test(test_export_model),
-        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_resume),       cmocka_unit_test(test_train_model),
     };
     return cmocka_run_group_tests(tests, train_one, remove_one);
 }
