@@ -190,10 +190,7 @@ static bool open_classifier(const char *paths, const embedding *e, ole_linear_cl
     snprintf(weight, sizeof weight, "%.*s", comma ? (int)(comma - paths) : (int)strlen(paths),
              paths);
     *c = (ole_linear_classifier){.classes = count_classes(e), .dim = e->dim};
-    if (c->classes < 0) {
-        fail_command("analyze", "out of memory for the labels");
-        return false;
-    }
+    if (c->classes < 0) return refuse("analyze", "out of memory for the labels");
     c->weight = read_weights(weight, c->classes, e->dim);
     if (c->weight && comma) c->bias = read_weights(comma + 1, c->classes, 0);
     return c->weight && (c->bias || !comma);
@@ -542,9 +539,8 @@ static bool check_classes(const embedding *e, const char *label_path) {
         first = e->labels[i];
     }
     char room[LABEL_ROOM];
-    fail_command("analyze", "%s: all rows have the label %s; at least two classes are needed",
-                 label_path, embedding_label(e, first, room));
-    return false;
+    return refuse("analyze", "%s: all rows have the label %s; at least two classes are needed",
+                  label_path, embedding_label(e, first, room));
 }
 
 /* Whether there are as many neighbours as requested; by default all that there are will do. */
@@ -553,16 +549,16 @@ static bool check_neighbours(const arguments *a, const embedding *e) {
     for (int64_t i = 0; i < e->rows; i++)
         others += e->labels[i] >= 0;
     if (!a->k_given || a->options.k <= others) return true;
-    fail_command("analyze", "--k %d: %s has %" PRId64 " %srows to be neighbours; give at most that",
-                 a->options.k, a->features, others, a->test[0] ? "" : "other ");
-    return false;
+    return refuse("analyze",
+                  "--k %d: %s has %" PRId64 " %srows to be neighbours; give at most that",
+                  a->options.k, a->features, others, a->test[0] ? "" : "other ");
 }
 
 /* Whether each test row has a class to be found in. */
 static bool check_test_classes(const arguments *a, const embedding *e, const embedding *test) {
     size_t rows = (size_t)e->rows;
     int64_t *known = malloc(rows * sizeof *known);
-    if (!known) return fail_command("analyze", "out of memory for labels"), false;
+    if (!known) return refuse("analyze", "out of memory for labels");
     memcpy(known, e->labels, rows * sizeof *known);
     qsort(known, rows, sizeof *known, ole_by_rising_integer);
     int64_t i = test->dim == e->dim ? 0 : test->rows; /* which is explained later */
@@ -572,9 +568,8 @@ static bool check_test_classes(const arguments *a, const embedding *e, const emb
     free(known);
     if (i == test->rows) return true;
     char room[LABEL_ROOM];
-    fail_command("analyze", "%s: row %" PRId64 " has the label '%s', which no row of %s has",
-                 a->test[1], i, embedding_label(e, test->labels[i], room), a->labels);
-    return false;
+    return refuse("analyze", "%s: row %" PRId64 " has the label '%s', which no row of %s has",
+                  a->test[1], i, embedding_label(e, test->labels[i], room), a->labels);
 }
 
 int run_analyze(int argc, char **argv) {

@@ -225,14 +225,12 @@ static bool take_data(model_and_data *s, const char *const *words, int count,
     if (count == 1) s->data = words[0];
     if (count < 2) return true;
     if (count > 2)
-        return fail_command("eval", "unexpected argument '%s'; see 'ole eval --help'", words[2]),
-               false;
+        return refuse("eval", "unexpected argument '%s'; see 'ole eval --help'", words[2]);
     if (!ole_input_is_array(words[0]) || strchr(words[0], ',') || strchr(words[1], ','))
-        return fail_command("eval",
-                            "'%s' and '%s': name one data set, or features as .npy, .npz or .csv "
-                            "and their labels, without a comma",
-                            words[0], words[1]),
-               false;
+        return refuse("eval",
+                      "'%s' and '%s': name one data set, or features as .npy, .npz or .csv "
+                      "and their labels, without a comma",
+                      words[0], words[1]);
     snprintf(pair, 2 * PATH_MAX, "npy:%s,%s", words[0], words[1]);
     s->data = pair;
     s->split = OLE_SPLIT_TRAIN;

@@ -111,8 +111,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     *code = EXIT_USAGE;
     if (a->count <= OLE_REPORT_RUNS)
         return spares_inputs("report", &a->options.out, 1, a->folders, a->count);
-    fail_command("report", "%d runs: a page holds up to %d", a->count, OLE_REPORT_RUNS);
-    return false;
+    return refuse("report", "%d runs: a page holds up to %d", a->count, OLE_REPORT_RUNS);
 }
 
 /* "runs/first/report.html", or for a model's file its name with .html; false: too long. */

@@ -63,15 +63,11 @@ static bool is_picture(const char *path) {
 static bool check_outputs(const arguments *a) {
     const char *inputs[] = {a->features, a->labels, a->start};
     const char *outputs[] = {a->out, a->preview, a->figure};
-    if (a->figure && !is_picture(a->figure)) {
-        fail_command("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
-        return false;
-    }
-    if (a->preview && !is_picture(a->preview) && !ends_in(a->preview, ".npy")) {
-        fail_command("tsne", "--preview %s: the name must end in .npy, .svg, .pdf or .png",
-                     a->preview);
-        return false;
-    }
+    if (a->figure && !is_picture(a->figure))
+        return refuse("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
+    if (a->preview && !is_picture(a->preview) && !ends_in(a->preview, ".npy"))
+        return refuse("tsne", "--preview %s: the name must end in .npy, .svg, .pdf or .png",
+                      a->preview);
     return spares_inputs("tsne", outputs, 3, inputs, 3) && takes_array("tsne", a->out);
 }
 
@@ -223,10 +219,9 @@ static bool open_start(const job *j, embedding *start) {
     const embedding_reader reader = {.command = "tsne", .dtype = DTYPE_FLOAT64};
     if (!embedding_open(start, &reader, j->a->start, NULL)) return false;
     if (start->rows == j->e->rows && start->dim == 2) return true;
-    fail_command("tsne",
-                 "%s: the initial map must have shape (%" PRId64 ", 2), one point per row of %s",
-                 j->a->start, j->e->rows, j->a->features);
-    return false;
+    return refuse("tsne",
+                  "%s: the initial map must have shape (%" PRId64 ", 2), one point per row of %s",
+                  j->a->start, j->e->rows, j->a->features);
 }
 
 /* KL and trustworthiness of the map against the features as t-SNE saw them.  Neither can be stopped

@@ -194,8 +194,7 @@ bool parse_shape(const char *command, const char *text, int shape[3]) {
     }
     if (count == 1) shape[1] = shape[2] = 1;
     if (good && count != 2) return true;
-    fail_command(command, "--input %s: channels x height x width expected, as in 3x32x32", text);
-    return false;
+    return refuse(command, "--input %s: channels x height x width expected, as in 3x32x32", text);
 }
 
 void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, int64_t width) {

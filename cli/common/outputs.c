@@ -44,9 +44,8 @@ static bool folder_ready(const char *command, const char *folder, int number) {
         errno = ENOTDIR;
     else if (exists && access(folder, W_OK | X_OK) == 0)
         return true;
-    fail_command(command, "%s: cannot %s the folder: %s", folder, exists ? "write into" : "create",
-                 strerror(errno));
-    return false;
+    return refuse(command, "%s: cannot %s the folder: %s", folder, exists ? "write into" : "create",
+                  strerror(errno));
 }
 
 /* The folder is made for the look and taken away again: files may be going to lie in it. */
@@ -133,11 +132,9 @@ static bool ends_in(const char *path, const char *end) {
 
 bool takes_array(const char *command, const char *path) {
     static const char *const others[] = {".npz", ".txt", ".json", ".html", ".svg", ".pdf", ".png"};
-    for (size_t i = 0; path && i < sizeof others / sizeof *others; i++) {
-        if (!ends_in(path, others[i])) continue;
-        fail_command(command, "%s: arrays are written as .npy or .csv files", path);
-        return false;
-    }
+    for (size_t i = 0; path && i < sizeof others / sizeof *others; i++)
+        if (ends_in(path, others[i]))
+            return refuse(command, "%s: arrays are written as .npy or .csv files", path);
     return true;
 }
 

@@ -77,11 +77,9 @@ static bool check_mode(const arguments *a, int *code) {
         {"no-store", a->no_store, true},
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].given && flags[i].of_model != (a->model != NULL)) {
-            fail_command("novelty", "--%s works only %s MODEL", flags[i].flag,
-                         flags[i].of_model ? "with a" : "without a");
-            return false;
-        }
+        if (flags[i].given && flags[i].of_model != (a->model != NULL))
+            return refuse("novelty", "--%s works only %s MODEL", flags[i].flag,
+                          flags[i].of_model ? "with a" : "without a");
     if (!a->model && !a->data[0])
         fail_command("novelty",
                      "missing argument MODEL, or features without one: --known X.npy,y.npy; "
@@ -274,14 +272,13 @@ static int open_known(const arguments *a, subjects *s, ole_dataset_options *opti
 static int check_novel(const arguments *a, const subjects *s) {
     const ole_model_info *model = ole_model_get_info(s->model);
     const ole_dataset_info *novel = ole_dataset_get_info(s->set[1]);
-    for (int c = 0; c < novel->classes; c++) {
-        if (!has_name(model->class_names, model->classes, novel->class_names[c])) continue;
-        fail_command("novelty",
-                     "--novel-classes %s: the model knows the class '%s' of %s: name classes that "
-                     "it does not know",
-                     a->classes[1], novel->class_names[c], a->data[1]);
-        return EXIT_USAGE;
-    }
+    for (int c = 0; c < novel->classes; c++)
+        if (has_name(model->class_names, model->classes, novel->class_names[c]))
+            return fail_usage(
+                "novelty",
+                "--novel-classes %s: the model knows the class '%s' of %s: name classes that "
+                "it does not know",
+                a->classes[1], novel->class_names[c], a->data[1]);
     return EXIT_DONE;
 }
 
@@ -463,12 +460,10 @@ int run_novelty(int argc, char **argv) {
     const char *const outputs[] = {a.scores, a.figures.page};
     if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return EXIT_USAGE;
     if (!outputs_ready("novelty", outputs, 2, a.figures.folder)) return EXIT_FAILED;
-    if (is_on_hub(a.model) && !a.no_store) {
-        fail_command("novelty",
-                     "%s: a threshold cannot be stored in a model on a hub; pass --no-store",
-                     a.model);
-        return EXIT_USAGE;
-    }
+    if (is_on_hub(a.model) && !a.no_store)
+        return fail_usage("novelty",
+                          "%s: a threshold cannot be stored in a model on a hub; pass --no-store",
+                          a.model);
     subjects s = {0};
     code = open_subjects(&a, &s);
     ole_novelty n = {0};

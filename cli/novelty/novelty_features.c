@@ -29,17 +29,13 @@ static bool cut(const char *flag, char *pair, const char **x, const char **y) {
         *y = comma + 1;
         return true;
     }
-    fail_command("novelty", "--%s '%s': expected two files, as FEATURES.npy,LABELS.npy", flag,
-                 pair);
-    return false;
+    return refuse("novelty", "--%s '%s': expected two files, as FEATURES.npy,LABELS.npy", flag,
+                  pair);
 }
 
 /* Cuts the copies of the two pairs; the names point into them. */
 static bool read_names(const novelty_features *f, char *known, char *test, files *o) {
-    if (!known || (f->test && !test)) {
-        fail_command("novelty", "out of memory");
-        return false;
-    }
+    if (!known || (f->test && !test)) return refuse("novelty", "out of memory");
     o->names[4] = f->novel;
     return cut("known", known, &o->names[0], &o->names[1]) &&
            (!test || cut("test", test, &o->names[2], &o->names[3]));

@@ -147,8 +147,7 @@ bool novelty_parse_score(const char *command, const char *name, ole_score *score
     for (int i = 1; i <= OLE_SCORES && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 1 ? ", " : "",
                                  ole_score_name((ole_score)i));
-    fail_command(command, "--score '%s': expected auto or one of %s", name, names);
-    return false;
+    return refuse(command, "--score '%s': expected auto or one of %s", name, names);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */

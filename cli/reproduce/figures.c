@@ -298,7 +298,7 @@ static bool measure_run(row *r, int64_t number, int threads, ole_novelty *novelt
     const ole_run_mark *run = &r->marks[number];
     ole_measures *to = &r->measures;
     trained_run *t = calloc(1, sizeof *t);
-    if (!t) return fail_command("reproduce", "out of memory") == EXIT_DONE;
+    if (!t) return refuse("reproduce", "out of memory");
     ole_dataset *novel = NULL;
     ole_novelty_options options;
     ole_novelty_options_init(&options);
@@ -415,7 +415,7 @@ bool show_runs(row *r, int threads) {
     bool good = row_read(r, r->folder, &error);
     int64_t sides[SIDES], count = 0;
     int64_t *shown = good ? calloc((size_t)r->study.run_count + SIDES, sizeof *shown) : NULL;
-    if (!shown) return !fail_command("reproduce", "%s", good ? "out of memory" : error.message);
+    if (!shown) return refuse("reproduce", "%s", good ? "out of memory" : error.message);
     for (int side = 0; side < SIDES; side++) { /* one whose runs all diverged is omitted */
         sides[side] = pick_run(r, side, !novelty);
         if (features && sides[side] >= 0) shown[count++] = sides[side];

@@ -240,7 +240,7 @@ static bool open_all(outcomes *all, const char *out) {
         free(entries[i]);
     }
     free(entries);
-    return all->item || !fail_command("reproduce", "out of memory");
+    return all->item || refuse("reproduce", "out of memory");
 }
 
 /* ---- results.json ------------------------------------------------------------------------- */
