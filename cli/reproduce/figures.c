@@ -148,14 +148,13 @@ static bool draw_features(const row *r, const trained_run runs[SIDES], figure_ou
         }
         ole_figures_share_y(figures, count);
         for (int i = 0; i < count; i++) {
-            char name[96], title[200], caption[400];
-            snprintf(title, sizeof title, "%s, %s", figures[i].title, side_name(r, sides[i]));
-            figures[i].title = title;
-            snprintf(name, sizeof name, "%s-%s", ole_side_name(sides[i]),
-                     ole_drawing_name(drawings[i]));
-            snprintf(caption, sizeof caption, "%s. %.300s", side_name(r, sides[i]),
-                     ole_drawing_caption(drawings[i]));
-            figure_output_add(p, &figures[i], name, caption);
+            const char *side = side_name(r, sides[i]);
+            const ole_short_text title = ole_printed("%s, %s", figures[i].title, side);
+            figures[i].title = title.text;
+            figure_output_add(
+                p, &figures[i],
+                ole_printed("%s-%s", ole_side_name(sides[i]), ole_drawing_name(drawings[i])).text,
+                ole_printed("%s. %s", side, ole_drawing_caption(drawings[i])).text);
             ole_drawing_free(drawings[i]);
         }
     }

@@ -212,12 +212,11 @@ ole_status ole_losses_compare(ole_losses *l, const ole_losses_options *options, 
     }
     status = ole_ranks_agree(options->ranks, status, error);
     for (int64_t i = 0; i < l->count && status == OLE_OK && !l->interrupted; i++) {
-        if (options->message && ole_ranks_rank(options->ranks) == 0) {
-            char text[96];
-            snprintf(text, sizeof text, "loss %" PRId64 " of %" PRId64 ": %s, tuning %s", i + 1,
-                     l->count, l->entry[i].name, l->entry[i].tuned);
-            options->message(options->callback_context, text);
-        }
+        if (options->message && ole_ranks_rank(options->ranks) == 0)
+            options->message(options->callback_context,
+                             ole_printed("loss %" PRId64 " of %" PRId64 ": %s, tuning %s", i + 1,
+                                         l->count, l->entry[i].name, l->entry[i].tuned)
+                                 .text);
         status = run_entry(l, &l->entry[i], options, &train, error);
         if (status == OLE_OK && ole_ranks_rank(options->ranks) == 0)
             status = ole_losses_write(l, &train, error);
