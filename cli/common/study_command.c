@@ -169,11 +169,11 @@ void print_table(ole_text_table *t, const int *widths) {
     ole_text_table_free(t);
 }
 
-int study_print_json(const char *command, const char *out) {
+int study_print_json(const char *command, const char *out, const char *name) {
     char path[4096], *text;
     size_t size;
     ole_error error;
-    snprintf(path, sizeof path, "%s/results.json", out);
+    snprintf(path, sizeof path, "%s/%s", out, name);
     if (ole_read_file(path, 1 << 30, &text, &size, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);
     fwrite(text, 1, size, stdout);
@@ -203,7 +203,7 @@ static int conclude(const study_command *c, const ole_study_result *r, const cha
             ole_printed("with %" PRId64 " of %" PRId64 " runs finished", r->ended, r->total).text,
             out);
     if (json)
-        code = study_print_json(c->name, out);
+        code = study_print_json(c->name, out, "results.json");
     else if (!r->interrupted)
         c->print(r);
     if (!json && !r->interrupted) {

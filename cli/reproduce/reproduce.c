@@ -271,7 +271,7 @@ static int conclude(const arguments *a, int code) {
     const char *out = a->how.out;
     if (code == EXIT_INTERRUPTED)
         fprintf(stderr, "ole reproduce: stopped and saved in %s; the same command resumes\n", out);
-    if (code == EXIT_DONE && a->json) return study_print_json("reproduce", out);
+    if (code == EXIT_DONE && a->json) return study_print_json("reproduce", out, "results.json");
     if (code == EXIT_DONE) {
         print_results(out, a->names, a->count);
         printf("\n%-12s %s/report.html\n%-12s %s/results.md\n", "report", out, "table", out);

@@ -27,15 +27,10 @@ static const double smoothings[] = {0.02, 0.05, 0.1, 0.2, 0.3};
 static const double lambdas[] = {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0 / 2, 1.0};
 
 /* The middle `settings` of a grid, whose middle is the default. */
-static void take_grid(ole_loss_entry *e, const double *grid, int64_t settings) {
-    int64_t first = (OLE_LOSS_SETTINGS - settings) / 2;
-    memcpy(e->value, grid + first, (size_t)settings * sizeof *grid);
-}
-
 static void choose_tuned(ole_loss_entry *e, const ole_criterion *c, bool smoothing,
                          int64_t settings) {
     const double *grid = weight_decays;
-    const char *tuned = "weight_decay";
+    const char *tuned = "weight_decay", *of = "";
     if (smoothing) {
         tuned = "label_smoothing";
         grid = smoothings;
@@ -46,12 +41,12 @@ static void choose_tuned(ole_loss_entry *e, const ole_criterion *c, bool smoothi
         tuned = "loss_weight";
         grid = c->weight_grid;
     } else if (c) {
-        snprintf(e->tuned, sizeof e->tuned, "loss_options:%s", c->tuned);
-        take_grid(e, c->grid, settings);
-        return;
+        of = "loss_options:";
+        tuned = c->tuned;
+        grid = c->grid;
     }
-    snprintf(e->tuned, sizeof e->tuned, "%s", tuned);
-    take_grid(e, grid, settings);
+    snprintf(e->tuned, sizeof e->tuned, "%s%s", of, tuned);
+    memcpy(e->value, grid + (OLE_LOSS_SETTINGS - settings) / 2, (size_t)settings * sizeof *grid);
 }
 
 /* "softmax+smoothing" is softmax with smoothed labels. */
@@ -148,6 +143,7 @@ static ole_status run_entry(ole_losses *l, ole_loss_entry *e, const ole_losses_o
         if (status == OLE_OK)
             status = ole_losses_measure(e, (int64_t)(run->seed - train->seed), folder, &o,
                                         given->novel, error);
+        if (run->seed == train->seed) snprintf(e->folder, sizeof e->folder, "%s", folder);
         e->finished++;
     }
     ole_study_result_free(&r);
@@ -215,7 +211,7 @@ ole_status ole_losses_compare(ole_losses *l, const ole_losses_options *options, 
         if (options->message && ole_ranks_rank(options->ranks) == 0)
             options->message(options->callback_context,
                              ole_printed("loss %" PRId64 " of %" PRId64 ": %s, tuning %s", i + 1,
-                                         l->count, l->entry[i].name, l->entry[i].tuned)
+                                         l->count, l->entry[i].name, ole_losses_tuned(&l->entry[i]))
                                  .text);
         status = run_entry(l, &l->entry[i], options, &train, error);
         if (status == OLE_OK && ole_ranks_rank(options->ranks) == 0)

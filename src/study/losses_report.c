@@ -84,7 +84,7 @@ static void add_table(ole_page *page, const ole_losses *l, bool differences) {
     for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++) {
         if (!isfinite(e->picked) || (differences && e == l->entry)) continue;
         ole_text_table_add(&table, "%s", e->name);
-        ole_text_table_add(&table, "%s %g", e->tuned, e->picked);
+        ole_text_table_add(&table, "%s %g", ole_losses_tuned(e), e->picked);
         ole_text_table_add(&table, "%s", ole_study_error_text(e->validation, "").text);
         for (int i = 0; i < count; i++)
             ole_text_table_add(
