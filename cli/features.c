@@ -277,8 +277,7 @@ int run_features(int argc, char **argv) {
     model_and_data s;
     bool json = false;
     const char *out[2] = {NULL, NULL};
-    const char **words = calloc((size_t)argc + 1, sizeof *words);
-    if (!words) return fail_command("features", "out of memory");
+    const char **words = (const char **)argv + 1;
     int count = 0, code;
     arg_positional positionals[3] = {{0}};
     ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
@@ -307,10 +306,8 @@ int run_features(int argc, char **argv) {
         .many = &count,
         .options = options,
     };
-    if (args_parse(&command, argc, argv, &code)) {
-        code = extract(&s, words, count, out, json);
-        model_and_data_close(&s);
-    }
-    free(words);
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    code = extract(&s, words, count, out, json);
+    model_and_data_close(&s);
     return code;
 }

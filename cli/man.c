@@ -336,14 +336,13 @@ static int print_page(const char *const *words, int count) {
         return fail_usage("man", "%s%s%s: no such command; 'ole --help' lists them", words[0],
                           count > 1 ? " " : "", count > 1 ? words[1] : "");
     page = stdout;
-    put_any_page(a, words[1]);
+    put_any_page(a, count > 1 ? words[1] : NULL);
     return EXIT_DONE;
 }
 
 int run_man(int argc, char **argv) {
-    const char **words = calloc((size_t)argc + 1, sizeof *words), *folder = NULL;
+    const char **words = (const char **)argv + 1, *folder = NULL;
     int code, count = 0;
-    if (!words) return fail_command("man", "out of memory");
     const arg_positional positionals[] = {
         {"COMMAND", words,
          "a command, such as train or data get; without one, the page of ole itself"},
@@ -362,8 +361,6 @@ int run_man(int argc, char **argv) {
         .many = &count,
         .options = options,
     };
-    if (args_parse(&command, argc, argv, &code))
-        code = folder ? write_all(folder) : print_page(words, count);
-    free(words);
-    return code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    return folder ? write_all(folder) : print_page(words, count);
 }

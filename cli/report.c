@@ -69,7 +69,7 @@ static void print_text(const ole_report *r, const char *page, bool lone) {
 /* ---- The command line --------------------------------------------------------------------- */
 
 typedef struct arguments {
-    const char **folders; /* room for argc of them */
+    const char **folders;
     int count;
     ole_report_options options;
     bool json;
@@ -161,10 +161,7 @@ static int make(arguments *a) {
 }
 
 int run_report(int argc, char **argv) {
-    arguments a = {.folders = calloc((size_t)argc + 1, sizeof *a.folders)};
+    arguments a = {.folders = (const char **)argv + 1};
     int code;
-    if (!a.folders) return fail_command("report", "out of memory");
-    if (parse(&a, argc, argv, &code)) code = make(&a);
-    free(a.folders);
-    return code;
+    return parse(&a, argc, argv, &code) ? make(&a) : code;
 }
