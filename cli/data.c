@@ -263,7 +263,7 @@ static void json_contents(ole_json *json, const ole_dataset_info *info, bool res
         ole_json_integers(json, "heights", (const int64_t[]){s->least_height, s->most_height}, 2);
         ole_json_integers(json, "widths", (const int64_t[]){s->least_width, s->most_width}, 2);
     }
-    ole_json_put(json, J("skipped", info->skipped), J("passed_over", info->passed_over));
+    ole_json_put(json, J("skipped", info->skipped), J("other_file_count", info->passed_over));
 }
 
 static int fail_different(const char *name, int files) {

@@ -71,8 +71,12 @@ bool embedding_open(embedding *e, const embedding_reader *reader, const char *fe
     const char *command = reader->command;
     ole_error error;
     *e = (embedding){0};
-    if (ole_features_open(&e->file, feature_path, label_path, &error) != OLE_OK)
-        return refuse(command, "%s", error.message);
+    if (ole_features_open(&e->file, feature_path, label_path, &error) != OLE_OK) {
+        bool swapped = error.status == OLE_ERROR_FORMAT && label_path &&
+                       ole_input_is_array(label_path) && !ole_input_is_array(feature_path);
+        return refuse(command, "%s%s", error.message,
+                      swapped ? "; name the features first, then the labels" : "");
+    }
     if (!check_features(e, reader, feature_path)) return false;
     if (label_path &&
         ole_labels_read(&e->read, label_path, e->rows, feature_path, &error) != OLE_OK)
