@@ -360,13 +360,12 @@ static void json_threshold(ole_json *w, const ole_model_info *model) {
 }
 
 static void print_threshold(const ole_model_info *model) {
-    char words[OLE_THRESHOLD_WORDS];
+    const ole_short_text words = ole_threshold_words(model);
     const char *caution = ole_threshold_caution(model);
-    ole_threshold_words(model, words);
     if (model->threshold_score == OLE_SCORE_NONE)
-        printf("%-18s %s\n", "unknown", words);
+        printf("%-18s %s\n", "unknown", words.text);
     else
-        printf("%-18s under %.4f: %s\n", "unknown", model->threshold, words);
+        printf("%-18s under %.4f: %s\n", "unknown", model->threshold, words.text);
     if (caution) printf("%-18s (%s)\n", "", caution);
 }
 

@@ -285,7 +285,6 @@ static void add_table(ole_page *page, const ole_report *r) {
 static void add_recipe(ole_page *page, const ole_run_view *run) {
     static const char *const names[2] = {"", "this run"};
     ole_text_table table = {.columns = 2, .names = names};
-    char threshold[OLE_UNKNOWN_WORDS];
     ole_short_text text[RECIPE];
     describe(run, text);
     for (int k = 0; k < RECIPE; k++)
@@ -293,7 +292,7 @@ static void add_recipe(ole_page *page, const ole_run_view *run) {
             ole_text_table_row(&table, "%s|%s", recipe_names[k], text[k].text);
     if (run->model && run->classifier)
         ole_text_table_row(&table, "unknown|%s",
-                           ole_unknown_words(ole_model_get_info(run->model), threshold));
+                           ole_unknown_words(ole_model_get_info(run->model)).text);
     ole_page_section(page, "How it was trained");
     ole_text_table_add_to_page(&table, page, "All options are in config.yaml in the run folder.");
 }
