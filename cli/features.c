@@ -122,8 +122,8 @@ static ole_status write_both(const table *t, const char *const out[2], ole_error
     ole_atomic_file file = {.fd = -1};
     if (ole_memory_file_open(&memory)) print_labels(memory.file, t, out[1]);
     char *labels = ole_memory_file_close(&memory);
-    ole_status status = labels ? ole_atomic_file_begin(&file, out[1], error) : OLE_ERROR_MEMORY;
-    if (!labels && error) snprintf(error->message, sizeof error->message, "out of memory");
+    ole_status status = labels ? ole_atomic_file_begin(&file, out[1], error)
+                               : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     if (status == OLE_OK) status = ole_atomic_file_write(&file, labels, memory.size, error);
     if (status == OLE_OK)
         status = write_array(out[0], OLE_F32, t->rows, t->dim, t->features, "f", error);

@@ -202,10 +202,8 @@ void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, 
 }
 
 void json_spread(ole_json *w, const char *key, double mean, double std, bool deviation) {
-    char name[64];
     ole_json_number(w, key, mean);
-    snprintf(name, sizeof name, "%s_std", key);
-    if (deviation) ole_json_number(w, name, std);
+    if (deviation) ole_json_number(w, ole_printed("%s_std", key).text, std);
 }
 
 bool same_file(const char *a, const char *b) {

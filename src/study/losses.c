@@ -2,6 +2,7 @@
 #include "study/losses_parts.h"
 
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/quote.h"
 #include "base/spread.h"
 #include "model/run_folder.h"
@@ -170,20 +171,18 @@ static ole_status exclude_novel(ole_train_options *train, const char *novel, cha
     status = ole_dataset_open(&whole, train->data, &data, error);
     if (status == OLE_OK) {
         const ole_dataset_info *all = ole_dataset_get_info(whole);
-        size_t room = 1;
-        for (int c = 0; c < all->classes; c++)
-            room += strlen(all->class_names[c]) + 1;
-        *known = calloc(room, 1);
-        if (!*known) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-        for (int c = 0; c < all->classes && *known; c++) {
+        ole_memory_file list;
+        bool open = ole_memory_file_open(&list), first = true;
+        for (int c = 0; c < all->classes && open; c++) {
             bool is_novel = false;
             for (int n = 0; n < left->classes; n++)
                 is_novel |= strcmp(left->class_names[n], all->class_names[c]) == 0;
             if (is_novel) continue;
-            if (**known) strcat(*known, ",");
-            strcat(*known, all->class_names[c]);
+            fprintf(list.file, "%s%s", first ? "" : ",", all->class_names[c]);
+            first = false;
         }
-        train->classes = *known;
+        train->classes = *known = ole_memory_file_close(&list);
+        if (!*known) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
         ole_dataset_close(whole);
     }
     ole_dataset_close(set);

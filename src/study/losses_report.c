@@ -34,9 +34,8 @@ static bool print_csv(const ole_losses *l, const ole_train_options *train, FILE 
             }
         }
     ole_text_table_print_csv(&table, file);
-    bool good = !table.out_of_memory;
     ole_text_table_free(&table);
-    return good;
+    return !table.out_of_memory;
 }
 
 /* ---- losses.json: means, deviations, paired differences from the first loss ---------------- */
