@@ -190,10 +190,7 @@ static bool open_classifier(const char *paths, const embedding *e, ole_linear_cl
     snprintf(weight, sizeof weight, "%.*s", comma ? (int)(comma - paths) : (int)strlen(paths),
              paths);
     *c = (ole_linear_classifier){.classes = count_classes(e), .dim = e->dim};
-    if (c->classes < 0) {
-        fail_command("analyze", "out of memory for the labels");
-        return false;
-    }
+    if (c->classes < 0) return refuse("analyze", "out of memory for the labels");
     c->weight = read_weights(weight, c->classes, e->dim);
     if (c->weight && comma) c->bias = read_weights(comma + 1, c->classes, 0);
     return c->weight && (c->bias || !comma);
@@ -246,9 +243,7 @@ static void json_retrieval(ole_json *w, const ole_retrieval *r) {
                  J("r_precision", r->r_precision));
     ole_json_open(w, "recall", '{');
     for (int i = 0; i < OLE_RECALLS; i++) {
-        char key[16];
-        snprintf(key, sizeof key, "%d", r->k[i]);
-        ole_json_number(w, key, r->recall[i]);
+        ole_json_number(w, ole_printed("%d", r->k[i]).text, r->recall[i]);
     }
     ole_json_close(w);
     ole_json_close(w);
@@ -327,10 +322,8 @@ static void print_errors(const ole_analysis *a) {
     else
         printf("leave-one-out, %" PRId64 " rows", e->queries);
     if (e->queries < e->of_queries) printf(" drawn from %" PRId64, e->of_queries);
-    char name[32];
-    snprintf(name, sizeof name, "%d-NN (cosine)", e->k);
     printf("\n  %-20s %8.2f\n", "1-NN (cosine)", e->knn1);
-    if (e->k > 1) printf("  %-20s %8.2f\n", name, e->knn);
+    if (e->k > 1) printf("  %-20s %8.2f\n", ole_printed("%d-NN (cosine)", e->k).text, e->knn);
     printf("  %-20s %8.2f\n", "nearest centroid", e->centroid);
     printf("  %-20s %8.2f   %.1f directions per class\n", "nearest subspace", e->subspace,
            e->directions);
@@ -374,44 +367,41 @@ static void print_text(const ole_analysis *a, const embedding *e) {
 
 /* ---- The page ----------------------------------------------------------------------------- */
 
-static void headline(ole_page *page, const char *label, const char *format, double value,
-                     const char *note) {
-    char text[48];
-    snprintf(text, sizeof text, format, value);
-    ole_page_headline(page, label, text, note);
-}
-
 static void add_headlines(ole_page *page, const ole_analysis *a) {
-    char note[96];
     const ole_feature_errors *e = &a->errors;
-    snprintf(note, sizeof note, "%" PRId64 " %s", e->queries,
-             a->tested ? "test rows" : "rows, leave-one-out");
-    headline(page, "1-NN error", "%.2f %%", e->knn1, note);
-    snprintf(note, sizeof note, "%.1f directions per class", e->directions);
-    headline(page, "nearest-subspace error", "%.2f %%", e->subspace, note);
-    if (a->angles.within.pairs > 0)
-        headline(page, "angle within classes", "%.1f°", a->angles.within.median, "median; OLÉ: 0°");
-    if (a->angles.between.pairs > 0)
-        headline(page, "angle between classes", "%.1f°", a->angles.between.median,
-                 "median; OLÉ: 90°");
-    snprintf(note, sizeof note, "(%.5g − %.5g) / %" PRId64, a->spectra.class_term,
-             a->spectra.global_norm, a->rows);
-    headline(page, "OLÉ loss", "%.4g", a->spectra.loss, note);
+    const ole_angle_summary *within = &a->angles.within, *between = &a->angles.between;
+    ole_page_headline(
+        page, "1-NN error", ole_printed("%.2f %%", e->knn1).text,
+        ole_printed("%" PRId64 " %s", e->queries, a->tested ? "test rows" : "rows, leave-one-out")
+            .text);
+    ole_page_headline(page, "nearest-subspace error", ole_printed("%.2f %%", e->subspace).text,
+                      ole_printed("%.1f directions per class", e->directions).text);
+    if (within->pairs > 0)
+        ole_page_headline(page, "angle within classes", ole_printed("%.1f°", within->median).text,
+                          "median; OLÉ: 0°");
+    if (between->pairs > 0)
+        ole_page_headline(page, "angle between classes", ole_printed("%.1f°", between->median).text,
+                          "median; OLÉ: 90°");
+    ole_page_headline(page, "OLÉ loss", ole_printed("%.4g", a->spectra.loss).text,
+                      ole_printed("(%.5g − %.5g) / %" PRId64, a->spectra.class_term,
+                                  a->spectra.global_norm, a->rows)
+                          .text);
 }
 
 static void add_errors(ole_page *page, const ole_analysis *a) {
     static const char *const names[] = {"classifier", "error, %"};
     const ole_feature_errors *e = &a->errors;
     ole_text_table table = {.columns = 2, .names = names};
-    char caption[160];
     ole_text_table_row(&table, "1-NN, cosine|%.2f", e->knn1);
     ole_text_table_row(&table, "%d-NN, cosine|%.2f", e->k, e->knn);
     ole_text_table_row(&table, "nearest centroid, cosine|%.2f", e->centroid);
     ole_text_table_row(&table, "nearest class subspace|%.2f", e->subspace);
-    snprintf(caption, sizeof caption,
-             "%s: %" PRId64 " of %" PRId64 " rows, compared with %" PRId64 " rows.",
-             a->tested ? "Test set" : "Leave-one-out", e->queries, e->of_queries, e->references);
-    ole_text_table_add_to_page(&table, page, caption);
+    ole_text_table_add_to_page(&table, page,
+                               ole_printed("%s: %" PRId64 " of %" PRId64
+                                           " rows, compared with %" PRId64 " rows.",
+                                           a->tested ? "Test set" : "Leave-one-out", e->queries,
+                                           e->of_queries, e->references)
+                                   .text);
 }
 
 static void add_angle_table(ole_page *page, const ole_analysis *a) {
@@ -464,12 +454,12 @@ static void add_drawing(figure_output *p, const ole_analysis *a, ole_drawing_kin
 static int write_page(const figure_options *options, const ole_analysis *a, const embedding *e,
                       const char *source) {
     figure_output p;
-    char subtitle[320];
     if (!figures_requested(options)) return EXIT_DONE;
-    snprintf(subtitle, sizeof subtitle,
-             "%.200s: %" PRId64 " rows of %" PRId64 " dimensions, %" PRId64 " classes", source,
-             a->rows, a->dim, a->classes);
-    int code = figure_output_open(&p, "analyze", options, "Features", subtitle);
+    int code = figure_output_open(&p, "analyze", options, "Features",
+                                  ole_printed("%.200s: %" PRId64 " rows of %" PRId64
+                                              " dimensions, %" PRId64 " classes",
+                                              source, a->rows, a->dim, a->classes)
+                                      .text);
     if (code != EXIT_DONE) return code;
     add_headlines(p.page, a);
     ole_page_section(p.page, "Errors");
@@ -542,9 +532,8 @@ static bool check_classes(const embedding *e, const char *label_path) {
         first = e->labels[i];
     }
     char room[LABEL_ROOM];
-    fail_command("analyze", "%s: all rows have the label %s; at least two classes are needed",
-                 label_path, embedding_label(e, first, room));
-    return false;
+    return refuse("analyze", "%s: all rows have the label %s; at least two classes are needed",
+                  label_path, embedding_label(e, first, room));
 }
 
 /* Whether there are as many neighbours as requested; by default all that there are will do. */
@@ -553,16 +542,16 @@ static bool check_neighbours(const arguments *a, const embedding *e) {
     for (int64_t i = 0; i < e->rows; i++)
         others += e->labels[i] >= 0;
     if (!a->k_given || a->options.k <= others) return true;
-    fail_command("analyze", "--k %d: %s has %" PRId64 " %srows to be neighbours; give at most that",
-                 a->options.k, a->features, others, a->test[0] ? "" : "other ");
-    return false;
+    return refuse("analyze",
+                  "--k %d: %s has %" PRId64 " %srows to be neighbours; give at most that",
+                  a->options.k, a->features, others, a->test[0] ? "" : "other ");
 }
 
 /* Whether each test row has a class to be found in. */
 static bool check_test_classes(const arguments *a, const embedding *e, const embedding *test) {
     size_t rows = (size_t)e->rows;
     int64_t *known = malloc(rows * sizeof *known);
-    if (!known) return fail_command("analyze", "out of memory for labels"), false;
+    if (!known) return refuse("analyze", "out of memory for labels");
     memcpy(known, e->labels, rows * sizeof *known);
     qsort(known, rows, sizeof *known, ole_by_rising_integer);
     int64_t i = test->dim == e->dim ? 0 : test->rows; /* which is explained later */
@@ -572,9 +561,8 @@ static bool check_test_classes(const arguments *a, const embedding *e, const emb
     free(known);
     if (i == test->rows) return true;
     char room[LABEL_ROOM];
-    fail_command("analyze", "%s: row %" PRId64 " has the label '%s', which no row of %s has",
-                 a->test[1], i, embedding_label(e, test->labels[i], room), a->labels);
-    return false;
+    return refuse("analyze", "%s: row %" PRId64 " has the label '%s', which no row of %s has",
+                  a->test[1], i, embedding_label(e, test->labels[i], room), a->labels);
 }
 
 int run_analyze(int argc, char **argv) {

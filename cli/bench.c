@@ -105,10 +105,8 @@ static bool ask_peer(const arguments *a, const ole_bench_result *ours, peer_answ
     ole_net *net;
     ole_error error;
     if (ole_net_create(&net, o->net, o->channels, o->height, o->width, o->classes, &error) !=
-        OLE_OK) {
-        fail_command("bench", "%s", error.message);
-        return false;
-    }
+        OLE_OK)
+        return refuse("bench", "%s", error.message);
     peer_job job = {.net = net,
                     .device = strcmp(ours->device, "cuda") == 0 ? "cuda" : "cpu",
                     .precision = o->precision,

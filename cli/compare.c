@@ -8,14 +8,9 @@
 #include "study/by_kind.h"
 #include "study/losses.h"
 
-#include "base/read_file.h"
-
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 const char compare_summary[] = "compare losses on equal budgets";
 
@@ -77,8 +72,7 @@ static void print_losses(const ole_losses *l) {
         ole_study_error apart = from ? ole_losses_spread(l, e, from, OLE_MEASURED_ERROR) : none;
         char chosen[80] = "all diverged";
         if (isfinite(e->picked))
-            snprintf(chosen, sizeof chosen, "%s %g",
-                     strchr(e->tuned, ':') ? strchr(e->tuned, ':') + 1 : e->tuned, e->picked);
+            snprintf(chosen, sizeof chosen, "%s %g", ole_losses_tuned(e), e->picked);
         ole_text_table_row(
             &table, "%s|%s|%s|%s|%s", e->name, chosen,
             ole_study_error_text(ole_losses_spread(l, e, NULL, OLE_MEASURED_ERROR), "").text,
@@ -89,32 +83,15 @@ static void print_losses(const ole_losses *l) {
     printf("\n");
 }
 
-/* The model of the loss with the lowest validation error, as src/study/plan.c names its folder. */
-static void print_what_next(const ole_losses *l, const train_setup *s) {
+/* The model of the loss with the lowest validation error. */
+static void print_what_next(const ole_losses *l) {
     const ole_loss_entry *best = NULL;
     for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++)
         if (isfinite(e->picked) && (!best || e->validation.mean < best->validation.mean)) best = e;
-    if (!best) return;
-    char run[4096], picked[OLE_OPTION_VALUE], *next[2];
-    const char *colon = strchr(best->tuned, ':');
-    ole_option_number(best->picked, picked);
-    int length = snprintf(run, sizeof run, "%s/%s/retrain-%s-%s/seed-%" PRIu64, s->options.out,
-                          best->name, colon ? colon + 1 : best->tuned, picked, s->options.seed);
-    if (length >= (int)sizeof run || access(run, F_OK) != 0) return;
-    next_of_run(run, next);
+    if (!best || !*best->folder) return;
+    char *next[2];
+    next_of_run(best->folder, next);
     print_next(next, 2);
-}
-
-static int print_json(const char *out) {
-    char path[4096], *text;
-    size_t size;
-    ole_error error;
-    snprintf(path, sizeof path, "%s/losses.json", out);
-    if (ole_read_file(path, 1 << 26, &text, &size, &error) != OLE_OK)
-        return fail_command("compare", "%s", error.message);
-    fwrite(text, 1, size, stdout);
-    free(text);
-    return EXIT_DONE;
 }
 
 /* Compares on all ranks; rank 0 prints. */
@@ -144,15 +121,12 @@ static int compare(const arguments *a, const train_setup *setup) {
     if (status == OLE_OK && l->interrupted) {
         code = EXIT_INTERRUPTED;
         if (!v.quiet) fprintf(stderr, "ole compare: stopped; the same command continues\n");
+    } else if (status == OLE_OK && !v.quiet && a->json) {
+        code = study_print_json("compare", setup->options.out, "losses.json");
     } else if (status == OLE_OK && !v.quiet) {
-        if (a->json)
-            code = print_json(setup->options.out);
-        else
-            print_losses(l);
-        if (!a->json) {
-            print_lines("%-18s %s/report.html\n", "report", setup->options.out);
-            print_what_next(l, setup);
-        }
+        print_losses(l);
+        print_lines("%-18s %s/report.html\n", "report", setup->options.out);
+        print_what_next(l);
     }
     if (status == OLE_OK) ole_losses_free(l);
     free(l);

@@ -225,10 +225,8 @@ int run_completion(int argc, char **argv) {
     };
     if (!args_parse(&command, argc, argv, &code)) return code;
     char why[OLE_OPTION_WHY];
-    if (!ole_option_set(&shells, NULL, "shell", shell, why)) {
-        fail_command("completion", "%s", why);
-        return EXIT_USAGE;
-    }
+    if (!ole_option_set(&shells, NULL, "shell", shell, why))
+        return fail_usage("completion", "%s", why);
     printf("%s", scripts[index]);
     return EXIT_DONE;
 }

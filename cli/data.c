@@ -159,15 +159,12 @@ static int run_get(int argc, char **argv) {
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
     download.max_bytes = (int64_t)(most_gigabytes * 1e9);
-    if (strstr(what, "://") && !download.folder) {
-        fail_command("data get", "%s: a URL needs --out FOLDER", what);
-        return EXIT_USAGE;
-    }
-    if (strstr(what, "://") ? download.source != NULL : download.checksum != NULL) {
-        fail_command("data get", "%s works only with %s", download.source ? "--from" : "--checksum",
-                     download.source ? "the sets of 'ole data list'" : "a URL");
-        return EXIT_USAGE;
-    }
+    if (strstr(what, "://") && !download.folder)
+        return fail_usage("data get", "%s: a URL needs --out FOLDER", what);
+    if (strstr(what, "://") ? download.source != NULL : download.checksum != NULL)
+        return fail_usage("data get", "%s works only with %s",
+                          download.source ? "--from" : "--checksum",
+                          download.source ? "the sets of 'ole data list'" : "a URL");
     return get(what, &download, json);
 }
 
@@ -266,7 +263,7 @@ static void json_contents(ole_json *json, const ole_dataset_info *info, bool res
         ole_json_integers(json, "heights", (const int64_t[]){s->least_height, s->most_height}, 2);
         ole_json_integers(json, "widths", (const int64_t[]){s->least_width, s->most_width}, 2);
     }
-    ole_json_put(json, J("skipped", info->skipped), J("passed_over", info->passed_over));
+    ole_json_put(json, J("skipped", info->skipped), J("other_file_count", info->passed_over));
 }
 
 static int fail_different(const char *name, int files) {
@@ -359,9 +356,9 @@ static int run_check(int argc, char **argv) {
     int code;
     if (!args_parse(&command, argc, argv, &code)) return code;
     if (set.resize == 0 || strncmp(name, "folder:", 7) == 0) return check(name, &set, json);
-    fail_command("data check", "--resize %d applies to image folders (folder:PATH) only, not to %s",
-                 set.resize, name);
-    return EXIT_USAGE;
+    return fail_usage("data check",
+                      "--resize %d applies to image folders (folder:PATH) only, not to %s",
+                      set.resize, name);
 }
 
 /* ---- The command -------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #include "common/outputs.h"
 #include "common/progress.h"
 
+#include "base/error.h"
 #include "base/spread.h"
 #include "formats/json.h"
 #include "report/feature_page.h"
@@ -87,12 +88,11 @@ typedef struct demo {
 
 static bool show_progress(void *context, const ole_study_progress *p) {
     demo *d = context;
-    char bar[BAR_ROOM];
     if (p->train && progress_due(&d->line)) {
         double epochs = (double)(p->train->epoch - 1) / (double)p->train->epochs;
         int64_t run = d->trained + p->result->ended;
         progress_show(&d->line, "%s  training %d of %d",
-                      bar_text(((double)run + epochs) / (double)d->trainings, bar), (int)run + 1,
+                      bar_text(((double)run + epochs) / (double)d->trainings).text, (int)run + 1,
                       (int)d->trainings);
     }
     return interrupted();
@@ -119,11 +119,9 @@ static bool conduct(demo *d, const char *name, study_function *study, ole_train_
     o.callback_context = d;
     if (study(&o, result, &d->error) != OLE_OK || result->interrupted) return false;
     d->trained += result->total;
-    for (int64_t p = 0; p < result->point_count; p++) {
-        if (result->points[p].diverged == 0) continue;
-        snprintf(d->error.message, sizeof d->error.message, "%.400s: a run diverged", folder);
-        return false;
-    }
+    for (int64_t p = 0; p < result->point_count; p++)
+        if (result->points[p].diverged > 0)
+            return ole_fail(&d->error, OLE_ERROR_NUMERIC, "%s: a run diverged", folder) == OLE_OK;
     return true;
 }
 
@@ -139,8 +137,7 @@ static bool view_run(demo *d, const experiment *x, const ole_study_run *run, boo
     snprintf(folder, sizeof folder, "%s/%s/%s", d->studies, x->study, run->folder);
     bool good = ole_run_view_open(view, folder, &d->error) == OLE_OK &&
                 ole_run_view_measure(view, &d->report, &analyze, &d->error) == OLE_OK;
-    if (good && view->without[0])
-        snprintf(d->error.message, sizeof d->error.message, "%.500s", view->without);
+    if (good && view->without[0]) ole_fail(&d->error, OLE_ERROR_DATA, "%s", view->without);
     return good && view->measured;
 }
 
@@ -254,26 +251,22 @@ static bool run_toy(demo *d) {
 /* ---- The page and the files ---------------------------------------------------------------- */
 
 /* "85.6 ± 0.2°", or "" where there is no number. */
-static const char *value_text(char out[TEXT], ole_study_error value, const char *unit) {
-    out[0] = '\0';
+static ole_short_text value_text(ole_study_error value, const char *unit) {
     if (isfinite(value.mean) && value.std > 0)
-        snprintf(out, TEXT, "%.1f ± %.1f%s", value.mean, value.std, unit);
-    else if (isfinite(value.mean))
-        snprintf(out, TEXT, "%.1f%s", value.mean, unit);
-    return out;
+        return ole_printed("%.1f ± %.1f%s", value.mean, value.std, unit);
+    return isfinite(value.mean) ? ole_printed("%.1f%s", value.mean, unit) : (ole_short_text){""};
 }
 
 static void add_headlines(ole_page *page, const row *rows) {
     for (int i = 0; i < FIGURES - 1; i++) {
-        char label[TEXT], value[TEXT], other[TEXT], note[2 * TEXT];
-        snprintf(label, TEXT, "%.*s", (int)strcspn(rows[i].text, ","), rows[i].text);
-        value_text(value, rows[i].values[1], figures[i].unit);
-        value_text(other, rows[i].values[0], figures[i].unit);
-        snprintf(note, sizeof note, "softmax alone %s", other);
         const ole_study_error *softmax = &rows[i].values[0], *ole = &rows[i].values[1];
         const ole_page_change change = {ole->mean - softmax->mean, fmax(ole->std, softmax->std),
                                         figures[i].best < 0};
-        ole_page_compared(page, label, value, note, figures[i].best != 0 ? &change : NULL);
+        ole_page_compared(
+            page, ole_printed("%.*s", (int)strcspn(rows[i].text, ","), rows[i].text).text,
+            value_text(*ole, figures[i].unit).text,
+            ole_printed("softmax alone %s", value_text(*softmax, figures[i].unit).text).text,
+            figures[i].best != 0 ? &change : NULL);
     }
 }
 
@@ -284,14 +277,13 @@ static void add_table(ole_page *page, const row *rows, int count, const experime
                                   "lower with OLÉ"};
     ole_text_table table = {.columns = pairs > 0 ? 4 : 3, .names = titles};
     for (int i = 0; i < count; i++) {
-        char text[TEXT];
         if (pairs > 0)
             ole_text_table_add(&table, "%d", (int)few_samples[i]);
         else
             ole_text_table_add(&table, "%s", rows[i].text);
         for (int k = 0; k < 2; k++) {
-            value_text(text, rows[i].values[k], "");
-            ole_text_table_add(&table, "%s", *text ? text : "–");
+            const ole_short_text value = value_text(rows[i].values[k], "");
+            ole_text_table_add(&table, "%s", *value.text ? value.text : "–");
         }
         if (pairs > 0) ole_text_table_add(&table, "%d of %d", (int)rows[i].better, pairs);
     }
@@ -319,11 +311,9 @@ static bool draw(demo *d, ole_page *page, const experiment *x, ole_drawing_kind 
     }
     if (good) ole_figures_share_y(drawn, 2);
     for (int i = 0; i < 2 && good; i++) {
-        char file[TEXT];
         drawn[i].title = x->names[i];
         if (page) ole_page_figure(page, &drawn[i], ole_drawing_caption(drawings[i]));
-        snprintf(file, sizeof file, "%s-%s", name, keys[i]);
-        good = save_figure(d, &drawn[i], file);
+        good = save_figure(d, &drawn[i], ole_printed("%s-%s", name, keys[i]).text);
     }
     for (int i = 0; i < 2; i++)
         ole_drawing_free(drawings[i]);
@@ -398,13 +388,11 @@ static bool add_toy(demo *d, ole_page *page) {
 }
 
 static bool write_page(demo *d) {
-    char subtitle[160];
     ole_page *page;
-    snprintf(
-        subtitle, sizeof subtitle,
+    const ole_short_text subtitle = ole_printed(
         "The embedded digits with softmax, and with softmax + OLÉ (λ = %g); %d seed%s, %d epoch%s",
         d->lambda, d->seeds, d->seeds == 1 ? "" : "s", d->epochs, d->epochs == 1 ? "" : "s");
-    if (ole_page_create(&page, "What OLÉ does to features", subtitle, &d->error) != OLE_OK)
+    if (ole_page_create(&page, "What OLÉ does to features", subtitle.text, &d->error) != OLE_OK)
         return false;
     add_headlines(page, d->digits.rows);
     bool good = add_digits(d, page) && add_few(d, page) && add_toy(d, page) &&
@@ -477,9 +465,8 @@ static void print_table(const row *rows, int count, const experiment *x) {
         if (isnan(rows[i].values[1].mean)) continue; /* OLÉ alone trains no classifier */
         printf("%-28s", rows[i].text);
         for (int k = 0; k < 2; k++) {
-            char text[TEXT];
-            value_text(text, rows[i].values[k], "");
-            printf(" %*s", strchr(text, ' ') ? 17 : 16, text); /* "±" is a column of two bytes */
+            const ole_short_text value = value_text(rows[i].values[k], "");
+            printf(" %*s", strchr(value.text, ' ') ? 17 : 16, value.text); /* "±": two bytes */
         }
         printf("\n");
     }
@@ -530,9 +517,8 @@ static bool tell(demo *d, void (*print)(const demo *)) {
     print(d);
     if (fflush(stdout) == 0) return true;
     d->lost_reader = errno == EPIPE;
-    snprintf(d->error.message, sizeof d->error.message, "cannot write to standard output: %s",
-             strerror(errno));
-    return false;
+    return ole_fail(&d->error, OLE_ERROR_IO, "cannot write to standard output: %s",
+                    strerror(errno)) == OLE_OK;
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
@@ -583,9 +569,8 @@ static bool prepare(demo *d) {
         memcpy(d->studies, path, sizeof path);
         return true;
     }
-    snprintf(d->error.message, sizeof d->error.message, "%.400s: cannot create the folder: %s",
-             path, strerror(errno));
-    return false;
+    return ole_fail(&d->error, OLE_ERROR_IO, "%s: cannot create the folder: %s", path,
+                    strerror(errno)) == OLE_OK;
 }
 
 static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *at) {

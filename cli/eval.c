@@ -225,14 +225,12 @@ static bool take_data(model_and_data *s, const char *const *words, int count,
     if (count == 1) s->data = words[0];
     if (count < 2) return true;
     if (count > 2)
-        return fail_command("eval", "unexpected argument '%s'; see 'ole eval --help'", words[2]),
-               false;
+        return refuse("eval", "unexpected argument '%s'; see 'ole eval --help'", words[2]);
     if (!ole_input_is_array(words[0]) || strchr(words[0], ',') || strchr(words[1], ','))
-        return fail_command("eval",
-                            "'%s' and '%s': name one data set, or features as .npy, .npz or .csv "
-                            "and their labels, without a comma",
-                            words[0], words[1]),
-               false;
+        return refuse("eval",
+                      "'%s' and '%s': name one data set, or features as .npy, .npz or .csv "
+                      "and their labels, without a comma",
+                      words[0], words[1]);
     snprintf(pair, 2 * PATH_MAX, "npy:%s,%s", words[0], words[1]);
     s->data = pair;
     s->split = OLE_SPLIT_TRAIN;
@@ -248,9 +246,8 @@ int run_eval(int argc, char **argv) {
     arg_positional positionals[3] = {{0}};
     ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
     model_and_data_init(&s, positionals, options);
-    const char **words = calloc((size_t)argc + 1, sizeof *words);
+    const char **words = (const char **)argv + 1;
     int count = 0;
-    if (!words) return fail_command("eval", "out of memory");
     positionals[1] = (arg_positional){
         "DATA", words,
         "NAME[:PATH]: digits, mnist, cifar10, folder:photos, ... (default: the run's), or X.npy "
@@ -274,10 +271,8 @@ int run_eval(int argc, char **argv) {
     };
     int code;
     char pair[2 * PATH_MAX];
-    bool good = args_parse(&command, argc, argv, &code);
-    if (good) good = take_data(&s, words, count, pair, &code);
-    free(words);
-    if (!good) return code;
+    if (!args_parse(&command, argc, argv, &code) || !take_data(&s, words, count, pair, &code))
+        return code;
     code = model_and_data_open(&s, "eval");
     const char *const inputs[] = {s.model_path, s.data};
     if (code == EXIT_DONE && !spares_inputs("eval", &out, 1, inputs, 2)) code = EXIT_USAGE;

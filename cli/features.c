@@ -122,8 +122,8 @@ static ole_status write_both(const table *t, const char *const out[2], ole_error
     ole_atomic_file file = {.fd = -1};
     if (ole_memory_file_open(&memory)) print_labels(memory.file, t, out[1]);
     char *labels = ole_memory_file_close(&memory);
-    ole_status status = labels ? ole_atomic_file_begin(&file, out[1], error) : OLE_ERROR_MEMORY;
-    if (!labels && error) snprintf(error->message, sizeof error->message, "out of memory");
+    ole_status status = labels ? ole_atomic_file_begin(&file, out[1], error)
+                               : ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
     if (status == OLE_OK) status = ole_atomic_file_write(&file, labels, memory.size, error);
     if (status == OLE_OK)
         status = write_array(out[0], OLE_F32, t->rows, t->dim, t->features, "f", error);
@@ -277,8 +277,7 @@ int run_features(int argc, char **argv) {
     model_and_data s;
     bool json = false;
     const char *out[2] = {NULL, NULL};
-    const char **words = calloc((size_t)argc + 1, sizeof *words);
-    if (!words) return fail_command("features", "out of memory");
+    const char **words = (const char **)argv + 1;
     int count = 0, code;
     arg_positional positionals[3] = {{0}};
     ole_option options[MODEL_AND_DATA_OPTIONS + 3] = {{0}};
@@ -307,10 +306,8 @@ int run_features(int argc, char **argv) {
         .many = &count,
         .options = options,
     };
-    if (args_parse(&command, argc, argv, &code)) {
-        code = extract(&s, words, count, out, json);
-        model_and_data_close(&s);
-    }
-    free(words);
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    code = extract(&s, words, count, out, json);
+    model_and_data_close(&s);
     return code;
 }

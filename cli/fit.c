@@ -52,13 +52,11 @@ static bool check_given(const arguments *a, const bool given[GIVEN]) {
         [SCORE] = {"score", "linear or mlp, which have a classifier", L | M},
     };
     for (int i = 0; i < GIVEN; i++)
-        if (given[i] && !(rules[i].taken & 1 << a->fit.method)) {
-            fail_command("fit", "--%s does not apply to --method %s: give it with %s",
-                         rules[i].name, ole_embed_method_name(a->fit.method), rules[i].methods);
-            return false;
-        }
+        if (given[i] && !(rules[i].taken & 1 << a->fit.method))
+            return refuse("fit", "--%s does not apply to --method %s: give it with %s",
+                          rules[i].name, ole_embed_method_name(a->fit.method), rules[i].methods);
     if (given[SCORE] && a->no_unknown)
-        return fail_command("fit", "--score cannot be combined with --no-unknown"), false;
+        return refuse("fit", "--score cannot be combined with --no-unknown");
     return true;
 }
 
@@ -67,9 +65,8 @@ static bool check_out(const char *out) {
     static const char ending[] = ".safetensors";
     size_t length = strlen(out), last = sizeof ending - 1;
     if (length > last && strcmp(out + length - last, ending) == 0) return true;
-    fail_command("fit", "--out '%s': models are .safetensors files; give a name with this ending",
-                 out);
-    return false;
+    return refuse("fit", "--out '%s': models are .safetensors files; give a name with this ending",
+                  out);
 }
 
 static bool parse(arguments *a, int argc, char **argv, int *code) {
@@ -147,7 +144,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     *code = EXIT_USAGE;
     const char *inputs[] = {a->features, a->labels};
     if (!novelty_parse_score("fit", a->score_name, &a->score)) return false;
-    if (o->folds == 1) return fail_command("fit", "--folds 1: give at least 2, or 0"), false;
+    if (o->folds == 1) return refuse("fit", "--folds 1: give at least 2, or 0");
     return check_given(a, given) && spares_inputs("fit", &a->out, 1, inputs, 2) &&
            check_out(a->out);
 }

@@ -296,7 +296,7 @@ static void put_any_page(const arg_action *a, const char *action) {
 static bool write_page(const char *folder, const arg_action *a, const char *action) {
     char path[4096];
     ole_memory_file memory;
-    if (!ole_memory_file_open(&memory)) return fail_command("man", "out of memory") == EXIT_DONE;
+    if (!ole_memory_file_open(&memory)) return refuse("man", "out of memory");
     page = memory.file;
     put_any_page(a, action);
     snprintf(path, sizeof path, "%s/ole%s%s%s%s.1", folder, a ? "-" : "", a ? a->name : "",
@@ -332,20 +332,17 @@ static int write_all(const char *folder) {
 
 static int print_page(const char *const *words, int count) {
     const arg_action *a = count > 0 ? args_find(ole_commands, words[0]) : NULL;
-    if (count > 2 || (count > 0 && !a) || (count > 1 && !args_find(actions_of(a), words[1]))) {
-        fail_command("man", "%s%s%s: no such command; 'ole --help' lists them", words[0],
-                     count > 1 ? " " : "", count > 1 ? words[1] : "");
-        return EXIT_USAGE;
-    }
+    if (count > 2 || (count > 0 && !a) || (count > 1 && !args_find(actions_of(a), words[1])))
+        return fail_usage("man", "%s%s%s: no such command; 'ole --help' lists them", words[0],
+                          count > 1 ? " " : "", count > 1 ? words[1] : "");
     page = stdout;
-    put_any_page(a, words[1]);
+    put_any_page(a, count > 1 ? words[1] : NULL);
     return EXIT_DONE;
 }
 
 int run_man(int argc, char **argv) {
-    const char **words = calloc((size_t)argc + 1, sizeof *words), *folder = NULL;
+    const char **words = (const char **)argv + 1, *folder = NULL;
     int code, count = 0;
-    if (!words) return fail_command("man", "out of memory");
     const arg_positional positionals[] = {
         {"COMMAND", words,
          "a command, such as train or data get; without one, the page of ole itself"},
@@ -364,8 +361,6 @@ int run_man(int argc, char **argv) {
         .many = &count,
         .options = options,
     };
-    if (args_parse(&command, argc, argv, &code))
-        code = folder ? write_all(folder) : print_page(words, count);
-    free(words);
-    return code;
+    if (!args_parse(&command, argc, argv, &code)) return code;
+    return folder ? write_all(folder) : print_page(words, count);
 }

@@ -57,10 +57,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     if (!args_parse(&command, argc, argv, code)) return false;
     *code = EXIT_USAGE;
-    if (a->graph && !a->net) {
-        fail_command("net", "--graph needs NET; 'ole net' lists the names");
-        return false;
-    }
+    if (a->graph && !a->net) return refuse("net", "--graph needs NET; 'ole net' lists the names");
     ole_net_input(a->net, &a->shape[0], &a->shape[1], &a->shape[2]);
     return !a->input || parse_shape("net", a->input, a->shape);
 }

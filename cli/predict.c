@@ -292,20 +292,16 @@ static int predict(predicting *a) {
 }
 
 int run_predict(int argc, char **argv) {
-    predicting a = {.threshold = -1.0};
+    predicting a = {.words = (const char **)argv + 1, .threshold = -1.0};
     model_and_data_init(&a.from, (arg_positional[2]){{0}},
                         (ole_option[MODEL_AND_DATA_OPTIONS]){{0}});
-    a.words = calloc((size_t)argc + 1, sizeof *a.words);
-    if (!a.words) return fail_command("predict", "out of memory");
     int code;
-    if (parse(&a, argc, argv, &code)) {
-        if (a.count == 0)
-            code = model_and_data_open(&a.from, "predict");
-        else
-            code = model_and_data_open_files(&a.from, "predict");
-        if (code == EXIT_DONE) code = predict(&a);
-        model_and_data_close(&a.from);
-    }
-    free(a.words);
+    if (!parse(&a, argc, argv, &code)) return code;
+    if (a.count == 0)
+        code = model_and_data_open(&a.from, "predict");
+    else
+        code = model_and_data_open_files(&a.from, "predict");
+    if (code == EXIT_DONE) code = predict(&a);
+    model_and_data_close(&a.from);
     return code;
 }

@@ -69,7 +69,7 @@ static void print_text(const ole_report *r, const char *page, bool lone) {
 /* ---- The command line --------------------------------------------------------------------- */
 
 typedef struct arguments {
-    const char **folders; /* room for argc of them */
+    const char **folders;
     int count;
     ole_report_options options;
     bool json;
@@ -111,8 +111,7 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     *code = EXIT_USAGE;
     if (a->count <= OLE_REPORT_RUNS)
         return spares_inputs("report", &a->options.out, 1, a->folders, a->count);
-    fail_command("report", "%d runs: a page holds up to %d", a->count, OLE_REPORT_RUNS);
-    return false;
+    return refuse("report", "%d runs: a page holds up to %d", a->count, OLE_REPORT_RUNS);
 }
 
 /* "runs/first/report.html", or for a model's file its name with .html; false: too long. */
@@ -162,10 +161,7 @@ static int make(arguments *a) {
 }
 
 int run_report(int argc, char **argv) {
-    arguments a = {.folders = calloc((size_t)argc + 1, sizeof *a.folders)};
+    arguments a = {.folders = (const char **)argv + 1};
     int code;
-    if (!a.folders) return fail_command("report", "out of memory");
-    if (parse(&a, argc, argv, &code)) code = make(&a);
-    free(a.folders);
-    return code;
+    return parse(&a, argc, argv, &code) ? make(&a) : code;
 }

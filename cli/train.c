@@ -95,56 +95,49 @@ typedef struct view {
 } view;
 
 /* "softmax 0.0487  OLE 0.5929  ", what there is of it. */
-static const char *losses_text(const ole_train_progress *p, char out[64]) {
-    char softmax[32] = "", ole[32] = "", feature[32] = "";
-    if (isfinite(p->softmax_loss))
-        snprintf(softmax, sizeof softmax, "softmax %.4f  ", p->softmax_loss);
-    if (isfinite(p->ole_loss)) snprintf(ole, sizeof ole, "OLE %.4f  ", p->ole_loss);
-    if (isfinite(p->feature_loss))
-        snprintf(feature, sizeof feature, "added %.4f  ", p->feature_loss);
-    snprintf(out, 64, "%s%s%s", softmax, ole, feature);
-    return out;
+static ole_short_text losses_text(const ole_train_progress *p) {
+    ole_short_text softmax = {""}, ole = {""}, feature = {""};
+    if (isfinite(p->softmax_loss)) softmax = ole_printed("softmax %.4f  ", p->softmax_loss);
+    if (isfinite(p->ole_loss)) ole = ole_printed("OLE %.4f  ", p->ole_loss);
+    if (isfinite(p->feature_loss)) feature = ole_printed("added %.4f  ", p->feature_loss);
+    return ole_printed("%s%s%s", softmax.text, ole.text, feature.text);
 }
 
-static const char *error_text(const char *name, double percent, char out[40]) {
-    out[0] = '\0';
-    if (isfinite(percent)) snprintf(out, 40, "%s %.2f %%  ", name, percent);
-    return out;
+static ole_short_text error_text(const char *name, double percent) {
+    return isfinite(percent) ? ole_printed("%s %.2f %%  ", name, percent) : (ole_short_text){""};
 }
 
-static const char *run_text(const ole_train_progress *p, char out[48]) {
-    out[0] = '\0';
-    if (p->runs > 1) snprintf(out, 48, "run %" PRId64 "/%" PRId64 "  ", p->run, p->runs);
-    return out;
+static ole_short_text run_text(const ole_train_progress *p) {
+    if (p->runs <= 1) return (ole_short_text){""};
+    return ole_printed("run %" PRId64 "/%" PRId64 "  ", p->run, p->runs);
 }
 
 /* A line per epoch; on a terminal that is too narrow for all of it, what matters most. */
 static void print_epoch(view *v, const ole_train_progress *p) {
     enum { RUN, EPOCH, LOSSES, TRAIN, VALIDATION, TEST, NEAREST, SPEED, PARTS };
     static const int least[] = {SPEED, TRAIN, LOSSES, RUN}; /* dropped first */
-    char part[PARTS][64] = {{0}};
-    run_text(p, part[RUN]);
-    snprintf(part[EPOCH], sizeof part[EPOCH], "epoch %" PRId64 "/%" PRId64 "  ", p->epoch,
-             p->epochs);
-    losses_text(p, part[LOSSES]);
-    error_text("train", p->train_error, part[TRAIN]);
-    error_text("validation", p->validation_error, part[VALIDATION]);
-    error_text("test", p->test_error, part[TEST]);
-    error_text("1-NN", p->knn1_error, part[NEAREST]);
-    snprintf(part[SPEED], sizeof part[SPEED], "%.0f samples/s", p->images_per_second);
+    ole_short_text part[PARTS] = {
+        [RUN] = run_text(p),
+        [EPOCH] = ole_printed("epoch %" PRId64 "/%" PRId64 "  ", p->epoch, p->epochs),
+        [LOSSES] = losses_text(p),
+        [TRAIN] = error_text("train", p->train_error),
+        [VALIDATION] = error_text("validation", p->validation_error),
+        [TEST] = error_text("test", p->test_error),
+        [NEAREST] = error_text("1-NN", p->knn1_error),
+        [SPEED] = ole_printed("%.0f samples/s", p->images_per_second)};
     static const char label[] = "error: "; /* before the first of the errors */
     size_t length = strlen(label), width = (size_t)progress_width(&v->line);
     for (int i = 0; i < PARTS; i++)
-        length += strlen(part[i]);
+        length += strlen(part[i].text);
     for (size_t i = 0; i < sizeof least / sizeof *least && length > width; i++) {
-        length -= strlen(part[least[i]]);
-        part[least[i]][0] = '\0';
+        length -= strlen(part[least[i]].text);
+        part[least[i]].text[0] = '\0';
     }
     char line[PARTS * sizeof part[0] + sizeof label] = "", *end = line;
     bool labelled = false;
     for (int i = 0; i < PARTS; i++) {
-        bool first = !labelled && i >= TRAIN && i <= NEAREST && part[i][0];
-        end = stpcpy(stpcpy(end, first ? label : ""), part[i]);
+        bool first = !labelled && i >= TRAIN && i <= NEAREST && *part[i].text;
+        end = stpcpy(stpcpy(end, first ? label : ""), part[i].text);
         labelled |= first;
     }
     while (end > line && end[-1] == ' ')
@@ -222,13 +215,12 @@ static bool show(void *context, const ole_train_progress *p) {
         print_epoch(v, p);
         follow(v);
     } else if (p->seconds > 1.0 && progress_due(&v->line)) {
-        char bar[BAR_ROOM], run[48], losses[64], error[40], left[32];
         begin_page(v, p);
         progress_show(&v->line, "%sepoch %" PRId64 "/%" PRId64 " %s  %s left  %s%s%.0f samples/s",
-                      run_text(p, run), p->epoch, p->epochs,
-                      bar_text((double)p->step / (double)p->steps, bar),
-                      duration_text(p->seconds_left, left), losses_text(p, losses),
-                      error_text("error", p->train_error, error), p->images_per_second);
+                      run_text(p).text, p->epoch, p->epochs,
+                      bar_text((double)p->step / (double)p->steps).text,
+                      duration_text(p->seconds_left).text, losses_text(p).text,
+                      error_text("error", p->train_error).text, p->images_per_second);
     }
     return interrupted();
 }
@@ -368,13 +360,12 @@ static void json_threshold(ole_json *w, const ole_model_info *model) {
 }
 
 static void print_threshold(const ole_model_info *model) {
-    char words[OLE_THRESHOLD_WORDS];
+    const ole_short_text words = ole_threshold_words(model);
     const char *caution = ole_threshold_caution(model);
-    ole_threshold_words(model, words);
     if (model->threshold_score == OLE_SCORE_NONE)
-        printf("%-18s %s\n", "unknown", words);
+        printf("%-18s %s\n", "unknown", words.text);
     else
-        printf("%-18s under %.4f: %s\n", "unknown", model->threshold, words);
+        printf("%-18s under %.4f: %s\n", "unknown", model->threshold, words.text);
     if (caution) printf("%-18s (%s)\n", "", caution);
 }
 
@@ -403,9 +394,8 @@ static void print_json(const train_setup *s, const ole_train_summary *r,
 
 static void print_error_row(const char *name, double mean, double deviation) {
     if (!isfinite(mean)) return;
-    char spread[32] = "";
-    if (isfinite(deviation)) snprintf(spread, sizeof spread, " ± %.2f", deviation);
-    printf("%-18s %.2f%s %%\n", name, mean, spread);
+    printf("%-18s %.2f%s %%\n", name, mean,
+           isfinite(deviation) ? ole_printed(" ± %.2f", deviation).text : "");
 }
 
 static void print_text(const train_setup *s, const ole_train_summary *r,
@@ -414,12 +404,11 @@ static void print_text(const train_setup *s, const ole_train_summary *r,
     print_error_row("validation error", r->validation_error, r->validation_error_std);
     print_error_row("1-NN error", r->knn1_error, r->knn1_error_std);
     if (r->best_epoch > 0) {
-        char test[40];
         printf("%-18s epoch %" PRId64 " of %" PRId64 ", for predict and eval\n", "best model",
                r->best_epoch, r->epochs);
         if (r->best_epoch != r->epochs)
             printf("%-18s %svalidation %.2f %%\n", "last epoch",
-                   error_text("test", r->last_test_error, test), r->last_validation_error);
+                   error_text("test", r->last_test_error).text, r->last_validation_error);
     }
     if (model) print_threshold(model);
     if (s->options.seeds > 1) printf("%-18s %" PRId64 "\n", "runs", r->runs);
@@ -433,12 +422,10 @@ static void print_text(const train_setup *s, const ole_train_summary *r,
 /* Prints the result; the exit code. */
 static int conclude(const train_setup *s, const flags *f, const view *v,
                     const ole_train_summary *summary) {
-    if (summary->interrupted) {
-        char stopped[80];
-        snprintf(stopped, sizeof stopped, "after epoch %" PRId64 ", step %" PRId64, v->epoch,
-                 v->step);
-        tell_resume("train", stopped, s->options.out);
-    }
+    if (summary->interrupted)
+        tell_resume("train",
+                    ole_printed("after epoch %" PRId64 ", step %" PRId64, v->epoch, v->step).text,
+                    s->options.out);
     char path[PATH];
     bool wanted = !f->no_report && !summary->interrupted && s->options.out;
     const char *page = wanted && write_page(&s->options, summary, path) ? path : NULL;

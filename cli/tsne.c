@@ -8,6 +8,7 @@
 #include "common/progress.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/sort.h"
 #include "formats/json.h"
 #include "report/drawing.h"
@@ -63,15 +64,11 @@ static bool is_picture(const char *path) {
 static bool check_outputs(const arguments *a) {
     const char *inputs[] = {a->features, a->labels, a->start};
     const char *outputs[] = {a->out, a->preview, a->figure};
-    if (a->figure && !is_picture(a->figure)) {
-        fail_command("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
-        return false;
-    }
-    if (a->preview && !is_picture(a->preview) && !ends_in(a->preview, ".npy")) {
-        fail_command("tsne", "--preview %s: the name must end in .npy, .svg, .pdf or .png",
-                     a->preview);
-        return false;
-    }
+    if (a->figure && !is_picture(a->figure))
+        return refuse("tsne", "--figure %s: the name must end in .svg, .pdf or .png", a->figure);
+    if (a->preview && !is_picture(a->preview) && !ends_in(a->preview, ".npy"))
+        return refuse("tsne", "--preview %s: the name must end in .npy, .svg, .pdf or .png",
+                      a->preview);
     return spares_inputs("tsne", outputs, 3, inputs, 3) && takes_array("tsne", a->out);
 }
 
@@ -160,8 +157,7 @@ static ole_status draw(const job *j, const double *map, const char *path, ole_er
     const embedding *e = j->e;
     double *points = malloc((size_t)e->rows * 2 * sizeof *points);
     int64_t *labels = malloc((size_t)e->rows * sizeof *labels);
-    ole_status status = OLE_ERROR_MEMORY;
-    snprintf(error->message, sizeof error->message, "out of memory for the figure");
+    ole_status status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the figure");
     for (int64_t i = 0; points && labels && i < e->rows; i++) {
         memcpy(points + 2 * i, map + 2 * j->order[i].row, 2 * sizeof *points);
         labels[i] = e->labels ? e->labels[j->order[i].row] : 0;
@@ -205,14 +201,13 @@ static void preview(job *j, const ole_tsne_progress *p) {
 static bool on_progress(void *context, const ole_tsne_progress *p) {
     job *j = context;
     if (progress_due(&j->line)) {
-        char bar[BAR_ROOM], left[32];
         double done = ole_clock() - j->began;
         if (p->map && p->iteration)
-            progress_show(&j->line, "%s step %d of %d  KL %.4f  %s left", bar_text(p->share, bar),
+            progress_show(&j->line, "%s step %d of %d  KL %.4f  %s left", bar_text(p->share).text,
                           p->iteration, p->iterations, p->kl,
-                          duration_text(done * (1.0 - p->share) / p->share, left));
+                          duration_text(done * (1.0 - p->share) / p->share).text);
         else
-            progress_show(&j->line, "%s %s", bar_text(p->share, bar), p->stage);
+            progress_show(&j->line, "%s %s", bar_text(p->share).text, p->stage);
     }
     if (j->a->preview) preview(j, p);
     return interrupted() || j->failed;
@@ -223,10 +218,9 @@ static bool open_start(const job *j, embedding *start) {
     const embedding_reader reader = {.command = "tsne", .dtype = DTYPE_FLOAT64};
     if (!embedding_open(start, &reader, j->a->start, NULL)) return false;
     if (start->rows == j->e->rows && start->dim == 2) return true;
-    fail_command("tsne",
-                 "%s: the initial map must have shape (%" PRId64 ", 2), one point per row of %s",
-                 j->a->start, j->e->rows, j->a->features);
-    return false;
+    return refuse("tsne",
+                  "%s: the initial map must have shape (%" PRId64 ", 2), one point per row of %s",
+                  j->a->start, j->e->rows, j->a->features);
 }
 
 /* KL and trustworthiness of the map against the features as t-SNE saw them.  Neither can be stopped
@@ -243,10 +237,7 @@ static ole_status measure(job *j, ole_error *error) {
     int threads = j->a->tsne.threads;
     if (components) {
         reduced = malloc((size_t)(e->rows * components) * sizeof *reduced);
-        if (!reduced) {
-            snprintf(error->message, sizeof error->message, "out of memory");
-            return error->status = OLE_ERROR_MEMORY;
-        }
+        if (!reduced) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
         status = ole_pca(e->rows, dim, dtype, x, components, threads, reduced, error);
         x = reduced;
         dim = components;

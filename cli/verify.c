@@ -121,14 +121,11 @@ static int draw(const arguments *a, const ole_verification *v) {
     if (!figures_requested(&a->figures)) return EXIT_DONE;
     int code = figure_output_open(&p, "verify", &a->figures, "Verification", a->features);
     if (code != EXIT_DONE) return code;
-    char text[64], note[64];
-    snprintf(text, sizeof text, "%.2f %%", v->accuracy);
-    snprintf(note, sizeof note, "± %.2f over %d folds", v->accuracy_std, v->folds);
-    ole_page_headline(p.page, "accuracy", text, note);
-    snprintf(text, sizeof text, "%.4f", v->roc.auroc);
-    ole_page_headline(p.page, "AUC", text, NULL);
-    snprintf(text, sizeof text, "%.4f", v->threshold);
-    ole_page_headline(p.page, "threshold", text, "on the cosine, best on all pairs");
+    ole_page_headline(p.page, "accuracy", ole_printed("%.2f %%", v->accuracy).text,
+                      ole_printed("± %.2f over %d folds", v->accuracy_std, v->folds).text);
+    ole_page_headline(p.page, "AUC", ole_printed("%.4f", v->roc.auroc).text, NULL);
+    ole_page_headline(p.page, "threshold", ole_printed("%.4f", v->threshold).text,
+                      "on the cosine, best on all pairs");
     double x[CURVE_POINTS], y[CURVE_POINTS];
     const ole_series roc = thin_curve("ROC", v->roc.points, v->roc.fpr, v->roc.tpr, x, y);
     ole_figure figure;

@@ -22,6 +22,7 @@ SHARED = {
     "base/atomic_file.h",
     "base/clock.h",
     "base/cpu.h",
+    "base/error.h",
     "base/memory_file.h",
     "base/nearest_name.h",
     "base/number.h",

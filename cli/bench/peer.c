@@ -111,8 +111,7 @@ bool peer_run(const peer_job *job, peer_answer *answer) {
     FILE *input = tmpfile();
     if (!input || pipe(ends) != 0) {
         if (input) fclose(input);
-        fail_command("bench", "--peer torch: the system refused a pipe or a temporary file");
-        return false;
+        return refuse("bench", "--peer torch: the system refused a pipe or a temporary file");
     }
     write_job(input, job);
     fflush(input);
@@ -122,14 +121,11 @@ bool peer_run(const peer_job *job, peer_answer *answer) {
     fclose(input);
     int status = wait_for(child, ends[0], text, sizeof text);
     if (interrupted()) return false;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        fail_command("bench", "--peer torch: python3 with PyTorch did not run; set OLE_PYTHON to "
-                              "one that has it (Debian, Ubuntu: apt install python3-torch)");
-        return false;
-    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return refuse("bench", "--peer torch: python3 with PyTorch did not run; set OLE_PYTHON to "
+                               "one that has it (Debian, Ubuntu: apt install python3-torch)");
     read_answer(text, answer);
     if (isfinite(answer->best_ms)) return true;
-    fail_command("bench", "--peer torch: python3 printed no time: %.*s", (int)strcspn(text, "\n"),
-                 text);
-    return false;
+    return refuse("bench", "--peer torch: python3 printed no time: %.*s", (int)strcspn(text, "\n"),
+                  text);
 }

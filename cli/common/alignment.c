@@ -91,12 +91,11 @@ ole_status alignment_read(alignment *a, const ole_model *model, const char *path
     char real[PATH_MAX];
     const char *row = a->aligner ? find_row(a, path, real) : NULL;
     if (row) return ole_aligner_read(a->aligner, model, path, row, sample, error);
-    if (a->aligner && !a->of_run) {
-        snprintf(error->message, sizeof error->message,
-                 "%s: no row in %s; add its landmarks, or use it as it is with --align none",
-                 ole_quote_string(path).text, ole_quote_string(ole_aligner_path(a->aligner)).text);
-        return error->status = OLE_ERROR_FORMAT;
-    }
+    if (a->aligner && !a->of_run)
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: no row in %s; add its landmarks, or use it as it is with --align none",
+                        ole_quote_string(path).text,
+                        ole_quote_string(ole_aligner_path(a->aligner)).text);
     if (a->aligner && !a->warned) {
         if (a->line) progress_clear(a->line);
         tell_command(a->command,

@@ -11,10 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Mistakes ----------------------------------------------------------------------------- */
-
-#define mistake(command, ...) (fail_command((command)->name, __VA_ARGS__), false)
-
 static bool unknown_option(const arg_command *command, const char *name, size_t length) {
     static const char *const help[] = {"help"};
     char word[OLE_OPTION_FLAG], flag[OLE_OPTION_FLAG] = "--help";
@@ -22,8 +18,9 @@ static bool unknown_option(const arg_command *command, const char *name, size_t 
     const ole_option *nearest = ole_option_nearest(command->options, name, length);
     if (nearest) ole_option_flag(nearest, flag);
     if (nearest || ole_nearest_name(word, help, 1))
-        return mistake(command, "unknown option --%s; did you mean %s?", word, flag);
-    return mistake(command, "unknown option --%s; 'ole %s --help' lists them", word, command->name);
+        return refuse(command->name, "unknown option --%s; did you mean %s?", word, flag);
+    return refuse(command->name, "unknown option --%s; 'ole %s --help' lists them", word,
+                  command->name);
 }
 
 /* ---- Help --------------------------------------------------------------------------------- */
@@ -112,11 +109,11 @@ static void print_help(const arg_command *command) {
 static bool set_value(const arg_command *command, const ole_option *o, const char *text) {
     char why[OLE_OPTION_WHY], flag[OLE_OPTION_FLAG];
     ole_option_flag(o, flag);
-    if (o->kind == OLE_TEXT && !*text) return mistake(command, "%s: the value is empty", flag);
+    if (o->kind == OLE_TEXT && !*text) return refuse(command->name, "%s: the value is empty", flag);
     ole_option row = *o;
     bool is_whole = o->kind == OLE_INTEGER || o->kind == OLE_WHOLE;
     if (o->flags & OLE_NOT_ZERO) row.min = is_whole ? 1.0 : DBL_TRUE_MIN;
-    if (!ole_option_set(&row, NULL, flag, text, why)) return mistake(command, "%s", why);
+    if (!ole_option_set(&row, NULL, flag, text, why)) return refuse(command->name, "%s", why);
     if (o->given) *o->given = true;
     return true;
 }
@@ -126,18 +123,18 @@ static bool take_value(const arg_command *command, const ole_option *o, const ch
                        int argc, char **argv, int *i) {
     char flag[OLE_OPTION_FLAG];
     ole_option_flag(o, flag);
-    if (o->kind == OLE_SWITCH && behind) return mistake(command, "%s takes no value", flag);
+    if (o->kind == OLE_SWITCH && behind) return refuse(command->name, "%s takes no value", flag);
     if (o->kind == OLE_SWITCH) return set_value(command, o, "true");
     if (o->kind == OLE_PAIR) {
         const char **pair = o->to;
         if (behind || *i + 2 >= argc)
-            return mistake(command, "%s needs two values: %s", flag, o->value);
+            return refuse(command->name, "%s needs two values: %s", flag, o->value);
         pair[0] = argv[++*i];
         pair[1] = argv[++*i];
         return true;
     }
     if (behind) return set_value(command, o, behind);
-    if (*i + 1 >= argc) return mistake(command, "%s needs a value: %s", flag, o->value);
+    if (*i + 1 >= argc) return refuse(command->name, "%s needs a value: %s", flag, o->value);
     return set_value(command, o, argv[++*i]);
 }
 
@@ -148,8 +145,8 @@ static bool parse_option(const arg_command *command, int argc, char **argv, int 
         for (const ole_option *o = command->options; o && o->name; o++)
             if (o->letter && o->letter == word[1] && !word[2])
                 return take_value(command, o, NULL, argc, argv, i);
-        return mistake(command, "unknown option %s; 'ole %s --help' lists them", word,
-                       command->name);
+        return refuse(command->name, "unknown option %s; 'ole %s --help' lists them", word,
+                      command->name);
     }
     const char *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
@@ -166,8 +163,8 @@ static bool take_positional(const arg_command *command, const arg_positional **n
                             const char *word) {
     const arg_positional *p = *next;
     if (!p || !p->name)
-        return mistake(command, "unexpected argument '%s'; see 'ole %s --help'", word,
-                       command->name);
+        return refuse(command->name, "unexpected argument '%s'; see 'ole %s --help'", word,
+                      command->name);
     if (command->many && !p[1].name) {
         p->to[(*command->many)++] = word;
     } else {
@@ -190,12 +187,12 @@ static bool check_complete(const arg_command *command, const arg_positional *nex
     bool some = command->many && *command->many > 0;
     bool last = next && next->name && !next[1].name && command->last_optional;
     if (next && next->name && !none && !some && !last)
-        return mistake(command, "missing argument %s: %s; see 'ole %s --help'", next->name,
-                       next->help, command->name);
+        return refuse(command->name, "missing argument %s: %s; see 'ole %s --help'", next->name,
+                      next->help, command->name);
     for (const ole_option *o = command->options; o && o->name; o++)
         if (o->flags & OLE_REQUIRED && !*(const char **)o->to)
-            return mistake(command, "missing option %s %s; see 'ole %s --help'",
-                           ole_option_flag(o, flag), o->value, command->name);
+            return refuse(command->name, "missing option %s %s; see 'ole %s --help'",
+                          ole_option_flag(o, flag), o->value, command->name);
     return true;
 }
 
@@ -253,7 +250,6 @@ int args_act(const arg_command *command, int argc, char **argv) {
                                        : " or ",
                  a->name);
     }
-    fail_command(command->name, "%s%s%s expected; see 'ole %s --help'", name, *name ? ": " : "",
-                 names, command->name);
-    return EXIT_USAGE;
+    return fail_usage(command->name, "%s%s%s expected; see 'ole %s --help'", name,
+                      *name ? ": " : "", names, command->name);
 }

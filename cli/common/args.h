@@ -56,7 +56,7 @@ typedef struct arg_command {
     bool none_will_do;                 /* all positionals may be omitted together */
     bool last_optional;                /* the last positional may be omitted */
     int *many; /* or NULL: the last positional takes all words that follow, at least one, into */
-               /* `to`, which has room for argc of them; their number goes here */
+               /* `to`, which may be argv + 1: they are read; their number goes here */
     const ole_option *options;   /* their variables hold the defaults; may be NULL */
     const arg_action *actions;   /* of args_act(); else NULL */
     const arg_positional *files; /* written into the output folder, for the manual; or NULL */

@@ -194,8 +194,7 @@ bool parse_shape(const char *command, const char *text, int shape[3]) {
     }
     if (count == 1) shape[1] = shape[2] = 1;
     if (good && count != 2) return true;
-    fail_command(command, "--input %s: channels x height x width expected, as in 3x32x32", text);
-    return false;
+    return refuse(command, "--input %s: channels x height x width expected, as in 3x32x32", text);
 }
 
 void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, int64_t width) {
@@ -203,10 +202,8 @@ void json_shape(ole_json *w, const char *key, int64_t channels, int64_t height, 
 }
 
 void json_spread(ole_json *w, const char *key, double mean, double std, bool deviation) {
-    char name[64];
     ole_json_number(w, key, mean);
-    snprintf(name, sizeof name, "%s_std", key);
-    if (deviation) ole_json_number(w, name, std);
+    if (deviation) ole_json_number(w, ole_printed("%s_std", key).text, std);
 }
 
 bool same_file(const char *a, const char *b) {

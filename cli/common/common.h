@@ -32,8 +32,11 @@ void print_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints "ole NAME: message" to stderr, as by print_name(). */
 void tell_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same; returns EXIT_FAILED. */
+/* The same; returns EXIT_FAILED.  Likewise for a wrong command line, and in functions that return
+ * whether all is well. */
 int fail_command(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define fail_usage(...) (fail_command(__VA_ARGS__), EXIT_USAGE)
+#define refuse(...) (fail_command(__VA_ARGS__), false)
 
 /*
  * From now on failures are kept, not printed: a process of several asks the others first who should

@@ -20,15 +20,15 @@ static bool show_progress(void *context, const ole_download_progress *p) {
     if (!progress_due(&m->line)) return interrupted();
     double elapsed = ole_clock() - m->began;
     double rate = elapsed > 0.5 ? (double)(p->done - m->began_at) / elapsed : 0;
-    char whole[64] = " MB", speed[32] = "", left[48] = "", time[32];
+    ole_short_text whole = {" MB"}, speed = {""}, left = {""};
     if (p->total > 0)
-        snprintf(whole, sizeof whole, " of %.1f MB, %.0f %%", (double)p->total / 1e6,
-                 100.0 * (double)p->done / (double)p->total);
-    if (rate > 0) snprintf(speed, sizeof speed, ", %.1f MB/s", rate / 1e6);
+        whole = ole_printed(" of %.1f MB, %.0f %%", (double)p->total / 1e6,
+                            100.0 * (double)p->done / (double)p->total);
+    if (rate > 0) speed = ole_printed(", %.1f MB/s", rate / 1e6);
     if (rate > 0 && p->total > p->done)
-        snprintf(left, sizeof left, ", %s left",
-                 duration_text((double)(p->total - p->done) / rate, time));
-    progress_show(&m->line, "%s  %.1f%s%s%s", m->file, (double)p->done / 1e6, whole, speed, left);
+        left = ole_printed(", %s left", duration_text((double)(p->total - p->done) / rate).text);
+    progress_show(&m->line, "%s  %.1f%s%s%s", m->file, (double)p->done / 1e6, whole.text,
+                  speed.text, left.text);
     return interrupted();
 }
 

@@ -16,26 +16,20 @@ static bool check_features(embedding *e, const embedding_reader *reader, const c
     const ole_npy_header *h = ole_npy_get_header(e->file);
     char shape[OLE_SHAPE_ROOM];
     ole_shape_text(shape, h->ndim, h->shape);
-    if (h->ndim != 2) {
-        fail_command(command,
-                     "%s: features have shape %s, not (rows, dimensions); name the features first, "
-                     "then the labels",
-                     path, shape);
-        return false;
-    }
-    if (h->count == 0) {
-        fail_command(command, "%s: no features: the shape is %s", path, shape);
-        return false;
-    }
+    if (h->ndim != 2)
+        return refuse(
+            command,
+            "%s: features have shape %s, not (rows, dimensions); name the features first, "
+            "then the labels",
+            path, shape);
+    if (h->count == 0) return refuse(command, "%s: no features: the shape is %s", path, shape);
     static const ole_dtype choices[] = {0, OLE_F32, OLE_F64};
     ole_dtype dtype = choices[reader->dtype];
     bool is_float = h->dtype == OLE_F16 || h->dtype == OLE_F32 || h->dtype == OLE_F64;
-    if (dtype == 0 && !is_float) {
-        fail_command(command, "%s: features are %s; %s", path, ole_dtype_name(h->dtype),
-                     reader->converts ? "convert them with --dtype float32 or float64"
-                                      : "save them with .astype('float32')");
-        return false;
-    }
+    if (dtype == 0 && !is_float)
+        return refuse(command, "%s: features are %s; %s", path, ole_dtype_name(h->dtype),
+                      reader->converts ? "convert them with --dtype float32 or float64"
+                                       : "save them with .astype('float32')");
     e->rows = h->shape[0];
     e->dim = h->shape[1];
     e->dtype = dtype ? dtype : h->dtype == OLE_F64 ? OLE_F64 : OLE_F32;
@@ -63,8 +57,7 @@ static bool read_features(embedding *e, const char *command) {
 static bool check_used(const embedding *e, const char *command, const char *label_path) {
     for (int64_t i = 0; i < e->rows; i++)
         if (e->labels[i] >= 0) return true;
-    fail_command(command, "%s: every label is negative, so every row is ignored", label_path);
-    return false;
+    return refuse(command, "%s: every label is negative, so every row is ignored", label_path);
 }
 
 static void take_labels(embedding *e) {
@@ -78,12 +71,16 @@ bool embedding_open(embedding *e, const embedding_reader *reader, const char *fe
     const char *command = reader->command;
     ole_error error;
     *e = (embedding){0};
-    if (ole_features_open(&e->file, feature_path, label_path, &error) != OLE_OK)
-        return fail_command(command, "%s", error.message), false;
+    if (ole_features_open(&e->file, feature_path, label_path, &error) != OLE_OK) {
+        bool swapped = error.status == OLE_ERROR_FORMAT && label_path &&
+                       ole_input_is_array(label_path) && !ole_input_is_array(feature_path);
+        return refuse(command, "%s%s", error.message,
+                      swapped ? "; name the features first, then the labels" : "");
+    }
     if (!check_features(e, reader, feature_path)) return false;
     if (label_path &&
         ole_labels_read(&e->read, label_path, e->rows, feature_path, &error) != OLE_OK)
-        return fail_command(command, "%s", error.message), false;
+        return refuse(command, "%s", error.message);
     take_labels(e);
     return read_features(e, command) &&
            (!label_path || reader->keeps_all || check_used(e, command, label_path));
@@ -114,7 +111,7 @@ int64_t embedding_bad_row(const float *rows, int64_t count, int64_t dim) {
 bool embedding_share_names(embedding *e, embedding *other, const char *command) {
     ole_error error;
     if (ole_labels_unite(&e->read, &other->read, &error) != OLE_OK)
-        return fail_command(command, "%s", error.message), false;
+        return refuse(command, "%s", error.message);
     take_labels(e);
     take_labels(other);
     return true;

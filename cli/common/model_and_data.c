@@ -124,9 +124,8 @@ int model_and_data_open_files(model_and_data *s, const char *command) {
     const ole_model_info *info = ole_model_get_info(s->model);
     if (info->height == 1 && info->width == 1) {
         if (!s->flags.align) return EXIT_DONE;
-        fail_command(command, "--align is for images, but %s takes vectors; omit it",
-                     s->model_path);
-        return EXIT_USAGE;
+        return fail_usage(command, "--align is for images, but %s takes vectors; omit it",
+                          s->model_path);
     }
     code = alignment_open(&s->marks, command, &s->run, s->model_path, s->flags.align);
     s->marks.line = &s->line;

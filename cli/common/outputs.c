@@ -7,6 +7,7 @@
 #include "common/outputs.h"
 
 #include "base/atomic_file.h"
+#include "base/error.h"
 #include "base/number.h"
 #include "common/common.h"
 
@@ -44,9 +45,8 @@ static bool folder_ready(const char *command, const char *folder, int number) {
         errno = ENOTDIR;
     else if (exists && access(folder, W_OK | X_OK) == 0)
         return true;
-    fail_command(command, "%s: cannot %s the folder: %s", folder, exists ? "write into" : "create",
-                 strerror(errno));
-    return false;
+    return refuse(command, "%s: cannot %s the folder: %s", folder, exists ? "write into" : "create",
+                  strerror(errno));
 }
 
 /* The folder is made for the look and taken away again: files may be going to lie in it. */
@@ -86,8 +86,7 @@ bool own_file_ready(const char *path, bool page, ole_error *error) {
     else if (page && about.st_size > 0 && !is_our_page(path))
         obstacle = "not a page written by Olé; move it away";
     if (!obstacle) return true;
-    error->status = OLE_ERROR_IO;
-    snprintf(error->message, sizeof error->message, "%.400s: %s", path, obstacle);
+    ole_fail(error, OLE_ERROR_IO, "%.400s: %s", path, obstacle);
     return false;
 }
 
@@ -102,8 +101,7 @@ bool own_files_ready(const char *folder, const char *page, const char *const *fi
         snprintf(path, sizeof path, "%s/%s", folder, *files);
         if (!own_file_ready(path, false, error)) return false;
         if (ours || stat(path, &about) != 0 || about.st_size == 0) continue;
-        error->status = OLE_ERROR_IO;
-        snprintf(error->message, sizeof error->message,
+        ole_fail(error, OLE_ERROR_IO,
                  "%.400s: not a file written by Olé; move it away, or choose another folder", path);
         return false;
     }
@@ -133,11 +131,9 @@ static bool ends_in(const char *path, const char *end) {
 
 bool takes_array(const char *command, const char *path) {
     static const char *const others[] = {".npz", ".txt", ".json", ".html", ".svg", ".pdf", ".png"};
-    for (size_t i = 0; path && i < sizeof others / sizeof *others; i++) {
-        if (!ends_in(path, others[i])) continue;
-        fail_command(command, "%s: arrays are written as .npy or .csv files", path);
-        return false;
-    }
+    for (size_t i = 0; path && i < sizeof others / sizeof *others; i++)
+        if (ends_in(path, others[i]))
+            return refuse(command, "%s: arrays are written as .npy or .csv files", path);
     return true;
 }
 
@@ -148,7 +144,7 @@ ole_status write_array(const char *path, ole_dtype dtype, int64_t rows, int64_t 
     const float *floats = data;
     const double *doubles = data;
     ole_memory_file memory;
-    char *text = NULL, number[OLE_NUMBER_TEXT];
+    char number[OLE_NUMBER_TEXT];
     if (ole_memory_file_open(&memory)) {
         for (int64_t c = 0; c < columns; c++)
             fprintf(memory.file, "%s%s%lld", c ? "," : "", name, (long long)c + 1);
@@ -157,12 +153,9 @@ ole_status write_array(const char *path, ole_dtype dtype, int64_t rows, int64_t 
                     dtype == OLE_F32 ? ole_number_write(number, 9, (double)floats[i])
                                      : ole_number_write(number, 17, doubles[i]));
         fputc('\n', memory.file);
-        text = ole_memory_file_close(&memory);
     }
-    if (!text) {
-        snprintf(error->message, sizeof error->message, "%.300s: out of memory", path);
-        return error->status = OLE_ERROR_MEMORY;
-    }
+    char *text = ole_memory_file_close(&memory);
+    if (!text) return ole_fail(error, OLE_ERROR_MEMORY, "%.300s: out of memory", path);
     ole_status status = ole_atomic_file_put(path, text, memory.size, error);
     free(text);
     return status;

@@ -84,11 +84,10 @@ static void *draw_waiting(void *context) {
     clock_gettime(CLOCK_MONOTONIC, &next);
     pthread_mutex_lock(&w->lock);
     for (int seconds = 1; !w->ended; seconds++) {
-        char text[32];
         next.tv_sec++;
         while (!w->ended && pthread_cond_timedwait(&w->ends, &w->lock, &next) == 0)
             continue;
-        if (!w->ended) progress_show(w->line, "%-18s %s", w->what, duration_text(seconds, text));
+        if (!w->ended) progress_show(w->line, "%-18s %s", w->what, duration_text(seconds).text);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -169,12 +168,12 @@ static bool begin_part(progress *p, const char *part, double share) {
 
 static void draw_part(progress *p, double share, double total) {
     double seconds = ole_clock() - p->began, done = share - p->from;
-    char bar[BAR_ROOM], rate[48] = "", left[48] = "", time[32];
+    ole_short_text rate = {""}, left = {""};
     if (seconds >= 1.0 && done > 0.0) { /* else it is too early to say */
-        if (total > 0.0) snprintf(rate, sizeof rate, "%.0f samples/s, ", done * total / seconds);
-        snprintf(left, sizeof left, "%s left", duration_text(seconds * (1.0 - share) / done, time));
+        if (total > 0.0) rate = ole_printed("%.0f samples/s, ", done * total / seconds);
+        left = ole_printed("%s left", duration_text(seconds * (1.0 - share) / done).text);
     }
-    progress_show(p, "%-18s %s  %s%s", p->part, bar_text(share, bar), rate, left);
+    progress_show(p, "%-18s %s  %s%s", p->part, bar_text(share).text, rate.text, left.text);
 }
 
 /* Until a part that begins is heard of again, its seconds are shown: that may be its end. */
@@ -201,31 +200,19 @@ bool progress_images(void *line, const char *part, int64_t done, int64_t total) 
 
 /* ---- Texts -------------------------------------------------------------------------------- */
 
-const char *bar_text(double share, char out[BAR_ROOM]) {
-    enum { WIDTH = 20 };
-    int full = (int)(fmax(0.0, fmin(1.0, share)) * WIDTH);
-    memset(out, ' ', BAR_ROOM - 1);
-    out[0] = '[';
-    memset(out + 1, '=', (size_t)full);
-    if (full < WIDTH) out[1 + full] = '>';
-    out[1 + WIDTH] = ']';
-    out[2 + WIDTH] = '\0';
-    return out;
+ole_short_text bar_text(double share) {
+    static const char full[] = "====================";
+    const int width = sizeof full - 1;
+    int length = (int)(fmax(0.0, fmin(1.0, share)) * width);
+    return ole_printed("[%.*s%-*s]", length, full, width - length, length < width ? ">" : "");
 }
 
-const char *duration_text(double seconds, char out[32]) {
-    if (!(seconds < 1e9)) {
-        snprintf(out, 32, "?");
-        return out;
-    }
+ole_short_text duration_text(double seconds) {
+    if (!(seconds < 1e9)) return ole_printed("?");
     int whole = (int)(seconds + 0.5);
-    if (whole < 60)
-        snprintf(out, 32, "%d s", whole);
-    else if (whole < 3600)
-        snprintf(out, 32, "%d min %02d s", whole / 60, whole % 60);
-    else
-        snprintf(out, 32, "%d h %02d min", whole / 3600, whole / 60 % 60);
-    return out;
+    if (whole < 60) return ole_printed("%d s", whole);
+    if (whole < 3600) return ole_printed("%d min %02d s", whole / 60, whole % 60);
+    return ole_printed("%d h %02d min", whole / 3600, whole / 60 % 60);
 }
 
 /* ---- Signals ------------------------------------------------------------------------------ */

@@ -15,6 +15,8 @@
 #ifndef OLE_CLI_COMMON_PROGRESS_H
 #define OLE_CLI_COMMON_PROGRESS_H
 
+#include "base/quote.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -64,11 +66,10 @@ void progress_wait(progress *p, const char *what);
 void progress_say(progress *p, const char *command, const char *text);
 
 /* "[======>   ]" for a share from 0 to 1. */
-enum { BAR_ROOM = 24 };
-const char *bar_text(double share, char out[BAR_ROOM]);
+ole_short_text bar_text(double share);
 
 /* "12 s", "3 min 05 s", "2 h 10 min". */
-const char *duration_text(double seconds, char out[32]);
+ole_short_text duration_text(double seconds);
 
 /*
  * From now on the first SIGINT, SIGTERM, SIGHUP (of a terminal that closes) or SIGUSR1, which

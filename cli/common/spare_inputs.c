@@ -137,16 +137,12 @@ bool spares_inputs(const char *command, const char *const *outputs, int output_c
                    const char *const *inputs, int input_count) {
     for (int o = 0; o < output_count; o++) {
         const char *out = outputs[o];
-        for (int i = 0; out && i < input_count; i++) {
-            if (!inputs[i] || !is_read(out, inputs[i])) continue;
-            fail_command(command, "%s would overwrite an input; name another file", out);
-            return false;
-        }
-        for (int k = 0; out && k < o; k++) {
-            if (!outputs[k] || !same_output(out, outputs[k])) continue;
-            fail_command(command, "%s would be written twice; name two files", out);
-            return false;
-        }
+        for (int i = 0; out && i < input_count; i++)
+            if (inputs[i] && is_read(out, inputs[i]))
+                return refuse(command, "%s would overwrite an input; name another file", out);
+        for (int k = 0; out && k < o; k++)
+            if (outputs[k] && same_output(out, outputs[k]))
+                return refuse(command, "%s would be written twice; name two files", out);
     }
     return true;
 }

@@ -97,7 +97,6 @@ static bool read_flag(const char *command, const char *flag, const char *option,
 static void print_run(study_view *v, const ole_study_progress *p) {
     const ole_study_result *r = p->result;
     const ole_study_run *run = &r->runs[p->run];
-    char time[32], left[32];
     progress_clear(&v->line);
     fprintf(stderr, "run %" PRId64 "/%" PRId64 "  %s  ", r->ended, r->total, run->folder);
     if (run->state == OLE_STUDY_DIVERGED) {
@@ -107,8 +106,8 @@ static void print_run(study_view *v, const ole_study_progress *p) {
     if (isfinite(run->validation_error))
         fprintf(stderr, "validation %.2f %%, ", run->validation_error);
     if (isfinite(run->test_error)) fprintf(stderr, "test %.2f %%, ", run->test_error);
-    fprintf(stderr, "%s, %s left\n", duration_text(run->seconds, time),
-            duration_text(r->ended == r->total ? 0.0 : p->seconds_left, left));
+    fprintf(stderr, "%s, %s left\n", duration_text(run->seconds).text,
+            duration_text(r->ended == r->total ? 0.0 : p->seconds_left).text);
 }
 
 bool study_show(void *context, const ole_study_progress *p) {
@@ -119,14 +118,13 @@ bool study_show(void *context, const ole_study_progress *p) {
         print_run(v, p);
     } else if (progress_due(&v->line)) {
         const ole_train_progress *t = p->train;
-        char bar[BAR_ROOM], left[32];
         double share =
             ((double)(t->epoch - 1) + (double)t->step / (double)t->steps) / (double)t->epochs;
         progress_show(&v->line,
                       "run %" PRId64 "/%" PRId64 "  %s left  %s  epoch %" PRId64 "/%" PRId64
                       " %s  %.0f samples/s",
-                      r->ended + 1, r->total, duration_text(p->seconds_left, left),
-                      r->runs[p->run].folder, t->epoch, t->epochs, bar_text(share, bar),
+                      r->ended + 1, r->total, duration_text(p->seconds_left).text,
+                      r->runs[p->run].folder, t->epoch, t->epochs, bar_text(share).text,
                       t->images_per_second);
     }
     return interrupted();
@@ -171,11 +169,11 @@ void print_table(ole_text_table *t, const int *widths) {
     ole_text_table_free(t);
 }
 
-int study_print_json(const char *command, const char *out) {
+int study_print_json(const char *command, const char *out, const char *name) {
     char path[4096], *text;
     size_t size;
     ole_error error;
-    snprintf(path, sizeof path, "%s/results.json", out);
+    snprintf(path, sizeof path, "%s/%s", out, name);
     if (ole_read_file(path, 1 << 30, &text, &size, &error) != OLE_OK)
         return fail_command(command, "%s", error.message);
     fwrite(text, 1, size, stdout);
@@ -199,14 +197,13 @@ void next_of_run(const char *run, char *commands[2]) {
 
 static int conclude(const study_command *c, const ole_study_result *r, const char *out, bool json) {
     int code = EXIT_DONE;
-    if (r->interrupted) {
-        char stopped[80];
-        snprintf(stopped, sizeof stopped, "with %" PRId64 " of %" PRId64 " runs finished", r->ended,
-                 r->total);
-        tell_resume(c->name, stopped, out);
-    }
+    if (r->interrupted)
+        tell_resume(
+            c->name,
+            ole_printed("with %" PRId64 " of %" PRId64 " runs finished", r->ended, r->total).text,
+            out);
     if (json)
-        code = study_print_json(c->name, out);
+        code = study_print_json(c->name, out, "results.json");
     else if (!r->interrupted)
         c->print(r);
     if (!json && !r->interrupted) {

@@ -62,8 +62,8 @@ void study_say(void *view, const char *text);
  * exit code after printing an error. */
 int study_conduct(ole_study_kind kind, const ole_study_options *options, ole_study_result *result);
 
-/* Prints OUT/results.json as it is; the exit code. */
-int study_print_json(const char *command, const char *out);
+/* Prints a file of the folder as it is; the exit code. */
+int study_print_json(const char *command, const char *out, const char *name);
 
 /* Prints a table in columns of these widths (0: omitted), and frees it; empty cells are "-", and a
  * row of its first cell alone is a heading. */

@@ -58,8 +58,7 @@ ole_option *train_flags_rows(train_flags *f, const char *const *without, ole_opt
 static bool read_recipe(const train_flags *f, train_setup *s, int which, const char *path) {
     ole_error error;
     if (ole_recipe_read(&s->recipes[which], path, &s->options, &error) == OLE_OK) return true;
-    fail_command(f->command, "%s", error.message);
-    return false;
+    return refuse(f->command, "%s", error.message);
 }
 
 /* Warns of flags that have no effect beside others; a recipe, which stores all, may hold both. */

@@ -45,10 +45,7 @@ static bool read_run(trained_data *r, const char *command, const char *model) {
     bool folder;
     ole_error error;
     if (read_config(r, model, &folder, &error) == OLE_OK) return true;
-    if (folder) {
-        fail_command(command, "%s", error.message);
-        return false;
-    }
+    if (folder) return refuse(command, "%s", error.message);
     tell_command(
         command,
         "warning: the folder's config.yaml is ignored, as it was not written by 'ole train': %s",
@@ -143,14 +140,12 @@ int trained_data_open(trained_data *r, const char *command, const char *model, c
                       const data_flags *flags, ole_dataset_options *options) {
     *r = (trained_data){.data = data};
     if (!read_run(r, command, model)) return EXIT_FAILED;
-    if (!data && !(r->recipe && r->options.data)) {
-        fail_command(
+    if (!data && !(r->recipe && r->options.data))
+        return fail_usage(
             command, "%s: no config.yaml beside it records the data it was trained on; name %s",
             model,
             strcmp(command, "predict") == 0 ? "files, such as X.npy or cat.jpg"
                                             : "the data, such as npy:X.npy,y.npy or folder:photos");
-        return EXIT_USAGE;
-    }
     if (!data) tell_command(command, "%s, the run's data", r->data = r->options.data);
     compare_data(r, command, r->data);
     ole_dataset_options_init(options);

@@ -23,26 +23,6 @@
 
 const char novelty_summary[] = "find what a model does not know, and the threshold for it";
 
-typedef struct arguments {
-    const char *model; /* NULL: of features */
-    const char *test, *save;
-    int method;
-    double lambda, weight_decay;
-    int64_t width;
-    const char *data[2];    /* known (NULL: of the run), novel (NULL: none) */
-    const char *classes[2]; /* of them; NULL: see above */
-    double keep;            /* share of the known validation samples */
-    data_flags flags;       /* of the known set, whose classes are chosen here */
-    const char *score_name;
-    ole_score score;
-    int known_split, novel_split;
-    double temperature;
-    bool no_store, json;
-    const char *scores; /* a .csv file */
-    int threads;
-    figure_options figures;
-} arguments;
-
 /* What is open. */
 typedef struct subjects {
     ole_model *model;
@@ -56,7 +36,7 @@ typedef struct subjects {
 /* ---- The command line --------------------------------------------------------------------- */
 
 /* Flags that belong to a model, or to features without one. */
-static bool check_mode(const arguments *a, int *code) {
+static bool check_mode(const novelty_arguments *a, int *code) {
     *code = EXIT_USAGE;
     const struct {
         const char *flag;
@@ -65,9 +45,9 @@ static bool check_mode(const arguments *a, int *code) {
         {"test", a->test, false},
         {"save", a->save, false},
         {"method", a->method != OLE_EMBED_LINEAR, false},
-        {"lambda", !isnan(a->lambda), false},
-        {"weight-decay", !isnan(a->weight_decay), false},
-        {"width", a->width != 0, false},
+        {"lambda", !isnan(a->embed.lambda), false},
+        {"weight-decay", !isnan(a->embed.weight_decay), false},
+        {"width", a->embed.width != 0, false},
         {"known-classes", a->classes[0], true},
         {"novel-classes", a->classes[1], true},
         {"val-split", a->flags.has_validation, true},
@@ -77,18 +57,16 @@ static bool check_mode(const arguments *a, int *code) {
         {"no-store", a->no_store, true},
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].given && flags[i].of_model != (a->model != NULL)) {
-            fail_command("novelty", "--%s works only %s MODEL", flags[i].flag,
-                         flags[i].of_model ? "with a" : "without a");
-            return false;
-        }
+        if (flags[i].given && flags[i].of_model != (a->model != NULL))
+            return refuse("novelty", "--%s works only %s MODEL", flags[i].flag,
+                          flags[i].of_model ? "with a" : "without a");
     if (!a->model && !a->data[0])
         fail_command("novelty",
                      "missing argument MODEL, or features without one: --known X.npy,y.npy; "
                      "see 'ole novelty --help'");
     else if (a->method == OLE_EMBED_MLP + 1 && a->save)
         fail_command("novelty", "--save needs a map: --method none has none");
-    else if (a->method != OLE_EMBED_MLP && a->width != 0)
+    else if (a->method != OLE_EMBED_MLP && a->embed.width != 0)
         fail_command("novelty", "--width does not apply to --method %s: give it with mlp",
                      a->method == OLE_EMBED_LINEAR ? "linear" : "none");
     else
@@ -96,15 +74,14 @@ static bool check_mode(const arguments *a, int *code) {
     return false;
 }
 
-static bool parse(arguments *a, int argc, char **argv, int *code) {
-    *a = (arguments){.method = OLE_EMBED_LINEAR,
-                     .lambda = NAN,
-                     .weight_decay = NAN,
-                     .known_split = OLE_SPLIT_TEST,
-                     .score_name = "auto",
-                     .flags = {.classes = "", .samples_per_class = -1},
-                     .keep = 0.95,
-                     .threads = default_threads()};
+static bool parse(novelty_arguments *a, int argc, char **argv, int *code) {
+    *a = (novelty_arguments){.method = OLE_EMBED_LINEAR,
+                             .known_split = OLE_SPLIT_TEST,
+                             .score_name = "auto",
+                             .flags = {.classes = "", .samples_per_class = -1}};
+    ole_embed_options_init(&a->embed);
+    ole_novelty_options_init(&a->options);
+    a->options.threads = default_threads();
     const arg_positional positionals[] = {
         {"MODEL", &a->model, MODEL_HELP},
         {0},
@@ -137,33 +114,33 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
                  "run, or 20%)"},
         {"skip-bad", OLE_SWITCH, .to = &a->flags.skip_bad,
          .help = "skip unreadable images of a folder"},
-        {"keep", OLE_SHARE, &a->keep, "95%", .heading = "Threshold", .max = 1,
+        {"keep", OLE_SHARE, &a->options.keep, "95%", .heading = "Threshold", .max = 1,
          .flags = OLE_NOT_ZERO,
          .help = "share of the known validation samples above the threshold"},
         {"score", OLE_TEXT, &a->score_name, "NAME",
          .help = "score whose threshold is stored: softmax, calibrated, residual, cosine, "
                  "energy, gen, knn, vim, mahalanobis, relative, fdbd, nci, neco; auto: chosen "
                  "without novel samples"},
-        {"temperature", OLE_NUMBER, &a->temperature, "X",
+        {"temperature", OLE_NUMBER, &a->options.temperature, "X",
          .help = "temperature of the softmax; fit: on the validation split, 1: as trained",
          .min = 1e-3, .max = 1e3, .special = "fit", .special_value = 0.0},
         {"no-store", OLE_SWITCH, .to = &a->no_store,
          .help = "do not store the threshold in the model"},
         {"method", OLE_CHOICE, &a->method, "linear|mlp|none", .heading = "Without MODEL",
          .help = "map of the features; none: as they are", .min = OLE_EMBED_LINEAR},
-        {"lambda", OLE_NUMBER, &a->lambda, "X", .help = "weight of OLE (default: chosen)",
+        {"lambda", OLE_NUMBER, &a->embed.lambda, "X", .help = "weight of OLE (default: chosen)",
          .max = 1e6, .special = "auto", .special_value = NAN},
-        {"weight-decay", OLE_NUMBER, &a->weight_decay, "X",
+        {"weight-decay", OLE_NUMBER, &a->embed.weight_decay, "X",
          .help = "L2 penalty of the map (default: chosen)", .max = 1e6, .special = "auto",
          .special_value = NAN},
-        {"width", OLE_WHOLE, &a->width, "N", .help = "hidden units of mlp; 0: chosen",
+        {"width", OLE_WHOLE, &a->embed.width, "N", .help = "hidden units of mlp; 0: chosen",
          .max = 65536},
         {"save", OLE_TEXT, &a->save, "MODEL.safetensors",
          .help = "write map, classifier, score and threshold as a model"},
         {"scores", OLE_TEXT, &a->scores, "FILE.csv", .heading = "Output",
          .help = "write the score of every sample"},
         FIGURE_OPTIONS(&a->figures),
-        THREADS_OPTION(&a->threads),
+        THREADS_OPTION(&a->options.threads),
         JSON_OPTION(&a->json),
         {0},
     };
@@ -251,7 +228,7 @@ static int choose_known(subjects *s, bool *as_it_is) {
 }
 
 /* The known set; where it has other classes too, it stays open as s->whole. */
-static int open_known(const arguments *a, subjects *s, ole_dataset_options *options) {
+static int open_known(const novelty_arguments *a, subjects *s, ole_dataset_options *options) {
     options->classes = a->classes[0];
     if (options->classes) return open_dataset("novelty", a->data[0], options, &s->set[0]);
     int64_t samples = options->samples_per_class;
@@ -271,22 +248,21 @@ static int open_known(const arguments *a, subjects *s, ole_dataset_options *opti
 }
 
 /* Of the known data: a class that the model was trained on is not novel, whatever the flag says. */
-static int check_novel(const arguments *a, const subjects *s) {
+static int check_novel(const novelty_arguments *a, const subjects *s) {
     const ole_model_info *model = ole_model_get_info(s->model);
     const ole_dataset_info *novel = ole_dataset_get_info(s->set[1]);
-    for (int c = 0; c < novel->classes; c++) {
-        if (!has_name(model->class_names, model->classes, novel->class_names[c])) continue;
-        fail_command("novelty",
-                     "--novel-classes %s: the model knows the class '%s' of %s: name classes that "
-                     "it does not know",
-                     a->classes[1], novel->class_names[c], a->data[1]);
-        return EXIT_USAGE;
-    }
+    for (int c = 0; c < novel->classes; c++)
+        if (has_name(model->class_names, model->classes, novel->class_names[c]))
+            return fail_usage(
+                "novelty",
+                "--novel-classes %s: the model knows the class '%s' of %s: name classes that "
+                "it does not know",
+                a->classes[1], novel->class_names[c], a->data[1]);
     return EXIT_DONE;
 }
 
 /* The novel set; of the known set the classes that the model does not know. */
-static int open_novel(const arguments *a, subjects *s, ole_dataset_options *options) {
+static int open_novel(const novelty_arguments *a, subjects *s, ole_dataset_options *options) {
     options->validation = 0.0;
     options->samples_per_class = 0;
     options->classes = a->classes[1];
@@ -312,7 +288,7 @@ static int open_novel(const arguments *a, subjects *s, ole_dataset_options *opti
     return open_dataset("novelty", a->data[1], options, &s->set[1]);
 }
 
-static void warn_of_one_class(const arguments *a, const ole_model_info *model) {
+static void warn_of_one_class(const novelty_arguments *a, const ole_model_info *model) {
     ole_score score = a->score;
     if (model->classes > 1 || (score != OLE_SCORE_SOFTMAX && score != OLE_SCORE_CALIBRATED)) return;
     fprintf(stderr,
@@ -322,7 +298,7 @@ static void warn_of_one_class(const arguments *a, const ole_model_info *model) {
 }
 
 /* Where nothing is held out, the known samples are shared out: src/model/novelty.c. */
-static void tell_halves(const arguments *a, const subjects *s) {
+static void tell_halves(const novelty_arguments *a, const subjects *s) {
     static const char *const parts[] = {"training", "test", "validation"};
     const ole_dataset_info *known = ole_dataset_get_info(s->set[0]);
     if (known->count[OLE_SPLIT_VALIDATION] > 0) return;
@@ -335,16 +311,16 @@ static void tell_halves(const arguments *a, const subjects *s) {
                                 "high");
 }
 
-static int open_subjects(arguments *a, subjects *s) {
+static int open_subjects(novelty_arguments *a, subjects *s) {
     ole_dataset_options options;
-    int code = open_model("novelty", a->model, a->threads, &s->model);
+    int code = open_model("novelty", a->model, a->options.threads, &s->model);
     if (code == EXIT_DONE)
         code = trained_data_open(&s->run, "novelty", a->model, a->data[0], &a->flags, &options);
     if (code != EXIT_DONE) return code;
     bool named = a->data[0];
     a->data[0] = s->run.data;
     trained_data_warn(&s->run, "novelty", &options, a->known_split == OLE_SPLIT_TEST, true);
-    options.threads = a->threads;
+    options.threads = a->options.threads;
     const ole_model_info *info = ole_model_get_info(s->model);
     warn_of_one_class(a, info);
     fit_folder(&options, a->data[0], info);
@@ -377,19 +353,15 @@ static void close_subjects(subjects *s) {
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
+static int measure(const novelty_arguments *a, const subjects *s, ole_novelty *n) {
     progress line = progress_start();
-    ole_novelty_options options;
-    ole_novelty_options_init(&options);
-    options.temperature = a->temperature;
+    ole_novelty_options options = a->options;
     options.known_split = (ole_split)a->known_split;
     options.novel_all = a->novel_split == 0;
     options.novel_split = a->novel_split == 2 ? OLE_SPLIT_TEST : OLE_SPLIT_TRAIN;
     options.choose = a->score == OLE_SCORE_NONE;
-    options.threads = a->threads;
     options.callback = progress_images;
     options.callback_context = &line;
-    options.keep = a->keep;
     catch_interrupts();
     ole_error error;
     ole_status status = ole_novelty_measure(n, s->model, s->set[0], s->set[1], &options, &error);
@@ -400,13 +372,13 @@ static int measure(const arguments *a, const subjects *s, ole_novelty *n) {
 }
 
 /* Writes all files, the model last: it changes only if the rest went well.  Prints in any case. */
-static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
+static int report(const novelty_arguments *a, const subjects *s, const ole_novelty *n) {
     novelty_report r = {.result = n,
                         .model = ole_model_get_info(s->model),
                         .set = {ole_dataset_get_info(s->set[0]), ole_dataset_get_info(s->set[1])},
                         .score = a->score != OLE_SCORE_NONE ? a->score : n->choice.score,
                         .path = a->model,
-                        .temperature_given = a->temperature > 0.0};
+                        .temperature_given = a->options.temperature > 0.0};
     ole_error error;
     int code = novelty_draw(&r, &a->figures); /* first: it makes the folder of figures */
     if (a->scores && novelty_write_scores(&r, a->scores) != EXIT_DONE) code = EXIT_FAILED;
@@ -428,47 +400,26 @@ static int report(const arguments *a, const subjects *s, const ole_novelty *n) {
     return code;
 }
 
-static int novelty_without_model(const arguments *a) {
-    novelty_features f = {.known = a->data[0],
-                          .test = a->test,
-                          .novel = a->data[1],
-                          .save = a->save,
-                          .scores = a->scores,
-                          .score = a->score,
-                          .json = a->json,
-                          .figures = a->figures};
-    ole_embed_options_init(&f.embed);
-    f.embed.method = a->method == OLE_EMBED_MLP + 1 ? OLE_EMBED_NONE : (ole_embed_method)a->method;
-    f.embed.lambda = a->lambda;
-    f.embed.weight_decay = a->weight_decay;
-    f.embed.width = a->width;
-    if (a->flags.has_seed) f.embed.seed = a->flags.seed;
-    ole_novelty_options_init(&f.options);
-    f.options.keep = a->keep;
-    f.options.temperature = a->temperature;
-    f.options.threads = a->threads;
-    return novelty_features_run(&f);
-}
-
 int run_novelty(int argc, char **argv) {
-    arguments a;
+    novelty_arguments a;
     int code;
     if (!parse(&a, argc, argv, &code)) return code;
     if (!a.model) {
         const char *const written[] = {a.save, a.scores, a.figures.page};
         if (!outputs_ready("novelty", written, 3, a.figures.folder)) return EXIT_FAILED;
-        return novelty_without_model(&a);
+        a.embed.method =
+            a.method == OLE_EMBED_MLP + 1 ? OLE_EMBED_NONE : (ole_embed_method)a.method;
+        if (a.flags.has_seed) a.embed.seed = a.flags.seed;
+        return novelty_features_run(&a);
     }
     const char *const inputs[] = {a.model, a.data[0], a.data[1]};
     const char *const outputs[] = {a.scores, a.figures.page};
     if (!spares_inputs("novelty", outputs, 2, inputs, 3)) return EXIT_USAGE;
     if (!outputs_ready("novelty", outputs, 2, a.figures.folder)) return EXIT_FAILED;
-    if (is_on_hub(a.model) && !a.no_store) {
-        fail_command("novelty",
-                     "%s: a threshold cannot be stored in a model on a hub; pass --no-store",
-                     a.model);
-        return EXIT_USAGE;
-    }
+    if (is_on_hub(a.model) && !a.no_store)
+        return fail_usage("novelty",
+                          "%s: a threshold cannot be stored in a model on a hub; pass --no-store",
+                          a.model);
     subjects s = {0};
     code = open_subjects(&a, &s);
     ole_novelty n = {0};

@@ -29,29 +29,25 @@ static bool cut(const char *flag, char *pair, const char **x, const char **y) {
         *y = comma + 1;
         return true;
     }
-    fail_command("novelty", "--%s '%s': expected two files, as FEATURES.npy,LABELS.npy", flag,
-                 pair);
-    return false;
+    return refuse("novelty", "--%s '%s': expected two files, as FEATURES.npy,LABELS.npy", flag,
+                  pair);
 }
 
 /* Cuts the copies of the two pairs; the names point into them. */
-static bool read_names(const novelty_features *f, char *known, char *test, files *o) {
-    if (!known || (f->test && !test)) {
-        fail_command("novelty", "out of memory");
-        return false;
-    }
-    o->names[4] = f->novel;
+static bool read_names(const novelty_arguments *a, char *known, char *test, files *o) {
+    if (!known || (a->test && !test)) return refuse("novelty", "out of memory");
+    o->names[4] = a->data[1];
     return cut("known", known, &o->names[0], &o->names[1]) &&
            (!test || cut("test", test, &o->names[2], &o->names[3]));
 }
 
-static bool open_files(const novelty_features *f, files *o) {
+static bool open_files(const novelty_arguments *a, files *o) {
     const embedding_reader reader = {.command = "novelty"};
     if (!embedding_open(&o->known, &reader, o->names[0], o->names[1])) return false;
-    if (f->test && (!embedding_open(&o->test, &reader, o->names[2], o->names[3]) ||
+    if (a->test && (!embedding_open(&o->test, &reader, o->names[2], o->names[3]) ||
                     !embedding_share_names(&o->known, &o->test, "novelty")))
         return false;
-    return !f->novel || embedding_open(&o->novel, &reader, o->names[4], NULL);
+    return !a->data[1] || embedding_open(&o->novel, &reader, o->names[4], NULL);
 }
 
 static void close_files(files *o) {
@@ -63,11 +59,11 @@ static void close_files(files *o) {
 /* ---- The result ------------------------------------------------------------------------------ */
 
 /* Writes the model with the threshold of the score. */
-static int save(const novelty_features *f, const ole_novelty *n, const ole_model *model,
+static int save(const novelty_arguments *a, const ole_novelty *n, const ole_model *model,
                 ole_score score) {
     ole_error error;
-    ole_status status = ole_model_save(model, f->save, &error);
-    if (status == OLE_OK) status = ole_novelty_store(n, score, f->save, &error);
+    ole_status status = ole_model_save(model, a->save, &error);
+    if (status == OLE_OK) status = ole_novelty_store(n, score, a->save, &error);
     return status == OLE_OK ? EXIT_DONE : fail_command("novelty", "%s", error.message);
 }
 
@@ -97,7 +93,7 @@ static bool name_classes(class_names *names, const embedding *known) {
     return good;
 }
 
-static int report(const novelty_features *f, const ole_novelty *n, const ole_model *model,
+static int report(const novelty_arguments *a, const ole_novelty *n, const ole_model *model,
                   const class_names *names) {
     static const char *const novel[] = {"novel"};
     const ole_model_info *info = model ? ole_model_get_info(model) : NULL;
@@ -107,28 +103,28 @@ static int report(const novelty_features *f, const ole_novelty *n, const ole_mod
     const ole_dataset_info strange = {.classes = 1, .class_names = novel};
     novelty_report r = {.result = n,
                         .model = info,
-                        .set = {&known, f->novel ? &strange : NULL},
-                        .score = f->score != OLE_SCORE_NONE ? f->score : n->choice.score,
-                        .path = f->save,
+                        .set = {&known, a->data[1] ? &strange : NULL},
+                        .score = a->score != OLE_SCORE_NONE ? a->score : n->choice.score,
+                        .path = a->save,
                         .of_features = true,
-                        .tested = f->test != NULL,
-                        .temperature_given = f->options.temperature > 0.0};
-    int code = novelty_draw(&r, &f->figures);
-    if (f->scores && novelty_write_scores(&r, f->scores) != EXIT_DONE) code = EXIT_FAILED;
-    if (f->save && code == EXIT_DONE) code = save(f, n, model, r.score);
-    r.stored = f->save && code == EXIT_DONE;
+                        .tested = a->test != NULL,
+                        .temperature_given = a->options.temperature > 0.0};
+    int code = novelty_draw(&r, &a->figures);
+    if (a->scores && novelty_write_scores(&r, a->scores) != EXIT_DONE) code = EXIT_FAILED;
+    if (a->save && code == EXIT_DONE) code = save(a, n, model, r.score);
+    r.stored = a->save && code == EXIT_DONE;
     novelty_tell_calibration(n);
     if (r.stored) novelty_tell_export("novelty", r.score, &n->choice);
-    (f->json ? novelty_print_json : novelty_print_text)(&r);
-    if (code == EXIT_DONE && !f->json) figure_output_tell(&f->figures, 20);
+    (a->json ? novelty_print_json : novelty_print_text)(&r);
+    if (code == EXIT_DONE && !a->json) figure_output_tell(&a->figures, 20);
     return code;
 }
 
 /* ---- The command -------------------------------------------------------------------------- */
 
-static int measure(const novelty_features *f, const files *o) {
+static int measure(const novelty_arguments *a, const files *o) {
     progress line = progress_start();
-    ole_novelty_options options = f->options;
+    ole_novelty_options options = a->options;
     options.callback = progress_images;
     options.callback_context = &line;
     catch_interrupts();
@@ -138,8 +134,8 @@ static int measure(const novelty_features *f, const files *o) {
     ole_model *model;
     ole_error error;
     ole_status status = ole_novelty_fit(&n, &model, &known, o->known.names, o->known.classes,
-                                        f->test ? &test : NULL, f->novel ? &novel : NULL, &f->embed,
-                                        &options, &error);
+                                        a->test ? &test : NULL, a->data[1] ? &novel : NULL,
+                                        &a->embed, &options, &error);
     progress_clear(&line);
     if (status != OLE_OK) return fail_command("novelty", "%s", error.message);
     class_names names = {0};
@@ -147,7 +143,7 @@ static int measure(const novelty_features *f, const files *o) {
     if (n.interrupted)
         code = end_interrupted("novelty", "nothing was written");
     else if (name_classes(&names, &o->known))
-        code = report(f, &n, model, &names);
+        code = report(a, &n, model, &names);
     free(names.name);
     free(names.room);
     ole_novelty_free(&n);
@@ -155,11 +151,11 @@ static int measure(const novelty_features *f, const files *o) {
     return code;
 }
 
-int novelty_features_run(const novelty_features *f) {
+int novelty_features_run(const novelty_arguments *a) {
     files o = {0};
-    char *known = strdup(f->known), *test = f->test ? strdup(f->test) : NULL;
+    char *known = strdup(a->data[0]), *test = a->test ? strdup(a->test) : NULL;
     int code = EXIT_USAGE;
-    if (read_names(f, known, test, &o)) code = open_files(f, &o) ? measure(f, &o) : EXIT_FAILED;
+    if (read_names(a, known, test, &o)) code = open_files(a, &o) ? measure(a, &o) : EXIT_FAILED;
     close_files(&o);
     free(known);
     free(test);

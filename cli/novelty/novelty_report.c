@@ -19,15 +19,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BARS = 40, CELL = 24 };
+enum { BARS = 40 };
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
 /* "-" where there are no novel samples to measure on. */
-static const char *cell_text(char text[CELL], const char *format, double value) {
-    if (isnan(value)) return "-";
-    snprintf(text, CELL, format, value);
-    return text;
+static ole_short_text cell_text(double value, int decimals, const char *unit) {
+    return isnan(value) ? (ole_short_text){"-"} : ole_printed("%.*f%s", decimals, value, unit);
 }
 
 static void print_scores(const ole_novelty *n) {
@@ -35,13 +33,11 @@ static void print_scores(const ole_novelty *n) {
            "FPR95", "threshold", "kept", "right", "accepted");
     for (int i = 0; i < OLE_SCORES; i++) {
         const ole_novelty_score *s = &n->score[i];
-        char text[5][CELL];
         printf("%-11s %6s %6s %6s %8s %10.4g %6.1f %% %6.1f %% %8s\n", ole_score_name(s->score),
-               cell_text(text[0], "%.4f", s->roc.auroc),
-               cell_text(text[1], "%.4f", s->roc.ap_positive),
-               cell_text(text[2], "%.4f", s->roc.ap_negative),
-               cell_text(text[3], "%.1f %%", 100.0 * s->roc.fpr95), s->threshold, s->kept,
-               s->accuracy, cell_text(text[4], "%.1f %%", s->accepted));
+               cell_text(s->roc.auroc, 4, "").text, cell_text(s->roc.ap_positive, 4, "").text,
+               cell_text(s->roc.ap_negative, 4, "").text,
+               cell_text(100.0 * s->roc.fpr95, 1, " %").text, s->threshold, s->kept, s->accuracy,
+               cell_text(s->accepted, 1, " %").text);
     }
     printf("\nat the threshold: known samples kept, kept and right; novel samples accepted\n\n");
 }
@@ -147,8 +143,7 @@ bool novelty_parse_score(const char *command, const char *name, ole_score *score
     for (int i = 1; i <= OLE_SCORES && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 1 ? ", " : "",
                                  ole_score_name((ole_score)i));
-    fail_command(command, "--score '%s': expected auto or one of %s", name, names);
-    return false;
+    return refuse(command, "--score '%s': expected auto or one of %s", name, names);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -324,17 +319,15 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
     const ole_series series[2] = {
         share_bars("known", n->known_count, s->known, low, high, BARS, edges, bars[0]),
         share_bars("novel", n->novel_count, s->novel, low, high, BARS, edges, bars[1])};
-    char title[128], name[64], caption[256], accepted[64] = "";
+    char accepted[64] = "";
     bool novel = n->novel_count > 0;
-    snprintf(title, sizeof title, "%s: %s", ole_score_name(s->score), ole_score_title(s->score));
-    snprintf(name, sizeof name, "scores-%s", ole_score_name(s->score));
+    const ole_short_text title =
+        ole_printed("%s: %s", ole_score_name(s->score), ole_score_title(s->score));
     if (novel) snprintf(accepted, sizeof accepted, " and %.1f %% of the novel", s->accepted);
-    snprintf(caption, sizeof caption, "%.1f %% of the known%s samples reach the threshold %.4g.%s",
-             s->kept, accepted, s->threshold, s->score == r->score ? " This score is used." : "");
     ole_figure figure;
     ole_figure_init(&figure);
     figure.kind = OLE_FIGURE_HISTOGRAM;
-    figure.title = title;
+    figure.title = title.text;
     figure.x_label = "score";
     figure.y_label = "share of samples";
     figure.series = series;
@@ -342,7 +335,11 @@ static void draw_histogram(figure_output *p, const novelty_report *r, int which)
     const ole_mark threshold = {s->threshold, "threshold"};
     figure.marks = &threshold;
     figure.mark_count = 1;
-    figure_output_add(p, &figure, name, caption);
+    figure_output_add(p, &figure, ole_printed("scores-%s", ole_score_name(s->score)).text,
+                      ole_printed("%.1f %% of the known%s samples reach the threshold %.4g.%s",
+                                  s->kept, accepted, s->threshold,
+                                  s->score == r->score ? " This score is used." : "")
+                          .text);
 }
 
 static void draw_reliability(figure_output *p, const ole_novelty *n) {
@@ -357,12 +354,6 @@ static void draw_reliability(figure_output *p, const ole_novelty *n) {
          .x = n->after.score,
          .y = n->after.accuracy},
         {.name = "perfect", .count = 2, .x = diagonal, .y = diagonal, .dotted = true}};
-    char caption[256];
-    snprintf(caption, sizeof caption,
-             "Accuracy against the mean score in %d bins of the score. Expected calibration error "
-             "%.2f %% before and %.2f %% after scaling by the temperature %.4g.",
-             OLE_CALIBRATION_BINS, 100.0 * n->before.ece, 100.0 * n->after.ece,
-             n->after.temperature);
     ole_figure figure;
     ole_figure_init(&figure);
     figure.title = "Reliability";
@@ -372,7 +363,13 @@ static void draw_reliability(figure_output *p, const ole_novelty *n) {
     figure.x_max = figure.y_max = 1.0;
     figure.series = series;
     figure.series_count = 3;
-    figure_output_add(p, &figure, "reliability", caption);
+    figure_output_add(
+        p, &figure, "reliability",
+        ole_printed("Accuracy against the mean score in %d bins of the score. Expected calibration "
+                    "error %.2f %% before and %.2f %% after scaling by the temperature %.4g.",
+                    OLE_CALIBRATION_BINS, 100.0 * n->before.ece, 100.0 * n->after.ece,
+                    n->after.temperature)
+            .text);
 }
 
 static void add_table(ole_page *page, const novelty_report *r) {
@@ -413,23 +410,24 @@ int novelty_draw(const novelty_report *r, const figure_options *options) {
     if (!figures_requested(options)) return EXIT_DONE;
     int code = figure_output_open(&p, "novelty", options, "Known and novel", r->path);
     if (code != EXIT_DONE) return code;
-    char value[64], note[96];
     bool novel = n->novel_count > 0;
     if (novel) {
-        snprintf(value, sizeof value, "%.4f", s->roc.auroc);
-        ole_page_headline(p.page, "AUROC", value, ole_score_title(r->score));
         ole_score best = best_score(n);
-        snprintf(note, sizeof note, "AUROC %.4f on these novel samples",
-                 n->score[best - 1].roc.auroc);
-        ole_page_headline(p.page, "best here", ole_score_name(best), note);
+        ole_page_headline(p.page, "AUROC", ole_printed("%.4f", s->roc.auroc).text,
+                          ole_score_title(r->score));
+        ole_page_headline(
+            p.page, "best here", ole_score_name(best),
+            ole_printed("AUROC %.4f on these novel samples", n->score[best - 1].roc.auroc).text);
+        ole_page_headline(p.page, "novel samples accepted",
+                          ole_printed("%.1f %%", s->accepted).text,
+                          ole_printed("while %.1f %% of the known ones are kept", s->kept).text);
+    } else {
+        ole_page_headline(p.page, "samples kept", ole_printed("%.1f %%", s->kept).text,
+                          "of the known");
     }
-    snprintf(value, sizeof value, "%.1f %%", novel ? s->accepted : s->kept);
-    snprintf(note, sizeof note, novel ? "while %.1f %% of the known ones are kept" : "of the known",
-             s->kept);
-    ole_page_headline(p.page, novel ? "novel samples accepted" : "samples kept", value, note);
-    snprintf(value, sizeof value, "%.2f %%", 100.0 * n->after.ece);
-    snprintf(note, sizeof note, "%.2f %% before scaling", 100.0 * n->before.ece);
-    ole_page_headline(p.page, "calibration error", value, note);
+    ole_page_headline(p.page, "calibration error",
+                      ole_printed("%.2f %%", 100.0 * n->after.ece).text,
+                      ole_printed("%.2f %% before scaling", 100.0 * n->before.ece).text);
     ole_page_section(p.page, novel ? "Known against novel" : "Thresholds");
     if (novel) draw_curves(&p, r);
     add_table(p.page, r);

@@ -148,14 +148,13 @@ static bool draw_features(const row *r, const trained_run runs[SIDES], figure_ou
         }
         ole_figures_share_y(figures, count);
         for (int i = 0; i < count; i++) {
-            char name[96], title[200], caption[400];
-            snprintf(title, sizeof title, "%s, %s", figures[i].title, side_name(r, sides[i]));
-            figures[i].title = title;
-            snprintf(name, sizeof name, "%s-%s", ole_side_name(sides[i]),
-                     ole_drawing_name(drawings[i]));
-            snprintf(caption, sizeof caption, "%s. %.300s", side_name(r, sides[i]),
-                     ole_drawing_caption(drawings[i]));
-            figure_output_add(p, &figures[i], name, caption);
+            const char *side = side_name(r, sides[i]);
+            const ole_short_text title = ole_printed("%s, %s", figures[i].title, side);
+            figures[i].title = title.text;
+            figure_output_add(
+                p, &figures[i],
+                ole_printed("%s-%s", ole_side_name(sides[i]), ole_drawing_name(drawings[i])).text,
+                ole_printed("%s. %s", side, ole_drawing_caption(drawings[i])).text);
             ole_drawing_free(drawings[i]);
         }
     }
@@ -298,7 +297,7 @@ static bool measure_run(row *r, int64_t number, int threads, ole_novelty *novelt
     const ole_run_mark *run = &r->marks[number];
     ole_measures *to = &r->measures;
     trained_run *t = calloc(1, sizeof *t);
-    if (!t) return fail_command("reproduce", "out of memory") == EXIT_DONE;
+    if (!t) return refuse("reproduce", "out of memory");
     ole_dataset *novel = NULL;
     ole_novelty_options options;
     ole_novelty_options_init(&options);
@@ -415,7 +414,7 @@ bool show_runs(row *r, int threads) {
     bool good = row_read(r, r->folder, &error);
     int64_t sides[SIDES], count = 0;
     int64_t *shown = good ? calloc((size_t)r->study.run_count + SIDES, sizeof *shown) : NULL;
-    if (!shown) return !fail_command("reproduce", "%s", good ? "out of memory" : error.message);
+    if (!shown) return refuse("reproduce", "%s", good ? "out of memory" : error.message);
     for (int side = 0; side < SIDES; side++) { /* one whose runs all diverged is omitted */
         sides[side] = pick_run(r, side, !novelty);
         if (features && sides[side] >= 0) shown[count++] = sides[side];

@@ -69,20 +69,18 @@ static void put_training(FILE *to, const row *r) {
 }
 
 /* What the paper reports. */
-static const char *reported_text(const recipe *p, char out[ROW_TEXT]) {
+static ole_short_text reported_text(const recipe *p) {
     if (isfinite(p->reported[SOFTMAX].mean))
-        snprintf(out, ROW_TEXT, "%s: softmax %s %%, with OLÉ %s %%", p->measure ? p->measure : "",
-                 ole_study_error_text(p->reported[SOFTMAX], "").text,
-                 ole_study_error_text(p->reported[WITH_OLE], "").text);
-    else
-        snprintf(out, ROW_TEXT, "%s", p->reports ? p->reports : "no numbers");
-    return out;
+        return ole_printed("%s: softmax %s %%, with OLÉ %s %%", p->measure ? p->measure : "",
+                           ole_study_error_text(p->reported[SOFTMAX], "").text,
+                           ole_study_error_text(p->reported[WITH_OLE], "").text);
+    return ole_printed("%s", p->reports ? p->reports : "no numbers");
 }
 
 static void put_plan(ole_json *w, const row *r, const plan *p, const char *command) {
     const recipe *asked = &r->asked;
     const ole_train_options *o = &r->train;
-    char reports[ROW_TEXT];
+    const ole_short_text reported = reported_text(asked);
     ole_json_open(w, NULL, '{');
     ole_json_put(w, J("name", asked->name), J("shows", asked->shows), J("title", asked->title));
     if (asked->from) ole_json_string(w, "from", asked->from);
@@ -98,13 +96,12 @@ static void put_plan(ole_json *w, const row *r, const plan *p, const char *comma
         J("seconds_left", p->left.seconds), J("minutes_a_run", r->runs->minutes),
         J("softmax", asked->reported[SOFTMAX].mean), J("softmax_std", asked->reported[SOFTMAX].std),
         J("ole", asked->reported[WITH_OLE].mean), J("ole_std", asked->reported[WITH_OLE].std),
-        J("paper", reported_text(asked, reports)), J("folder", r->folder));
+        J("paper", (const char *)reported.text), J("folder", r->folder));
     ole_json_close(w);
 }
 
-static const char *runs_text(int64_t runs, char out[32]) {
-    snprintf(out, 32, "%" PRId64 " run%s", runs, runs == 1 ? "" : "s");
-    return out;
+static ole_short_text runs_text(int64_t runs) {
+    return ole_printed("%" PRId64 " run%s", runs, runs == 1 ? "" : "s");
 }
 
 static void print_plan(const row *r, const plan *p, const char *command) {
@@ -112,18 +109,18 @@ static void print_plan(const row *r, const plan *p, const char *command) {
                                        "samples per class",    "known and novel classes",
                                        "features of runs of",  "learning curves of runs of"};
     const recipe *asked = &r->asked, *runs = r->runs;
-    char reports[ROW_TEXT], time[32], number[32], missing[ROW_WHY];
+    char missing[ROW_WHY];
     print_lines("%s: %s, %s%s%s\n  %s\n  paper: %s\n  %s\n  lambda", asked->name, asked->shows,
                 what[asked->kind], asked->from ? " " : "", asked->from ? asked->from : "",
-                asked->title, reported_text(asked, reports), command);
+                asked->title, reported_text(asked).text, command);
     for (int i = 0; i < runs->lambda_count; i++)
         printf(" %g", runs->lambdas[i]);
     for (int i = 0; i < runs->sample_count; i++)
         printf("%s%" PRId64, i ? " " : "; samples per class ", runs->samples[i]);
     printf("; %" PRId64 " seed%s: %s", r->train.seeds, r->train.seeds == 1 ? "" : "s",
-           runs_text(p->runs, number));
+           runs_text(p->runs).text);
     if (runs->minutes > 0.0)
-        printf(", about %s each on an H200 in bf16", duration_text(60.0 * runs->minutes, time));
+        printf(", about %s each on an H200 in bf16", duration_text(60.0 * runs->minutes).text);
     if (p->with)
         print_lines("\n  its runs are those of %s", p->with->asked.name);
     else if (p->left.runs == 0)
@@ -134,7 +131,7 @@ static void print_plan(const row *r, const plan *p, const char *command) {
         print_lines("\n  not timed%s%s", *p->error.message ? ": " : "", p->error.message);
     else
         printf("\n  %s to train, about %s here, one after the other, estimated from a few steps",
-               runs_text(p->left.runs, number), duration_text(p->left.seconds, time));
+               runs_text(p->left.runs).text, duration_text(p->left.seconds).text);
     if (*p->part) print_lines("\n  uses part of the data: %s", p->part);
     print_lines("\n  into %s\n", r->folder);
 }
@@ -143,20 +140,18 @@ static void add_to_list(ole_text_table *t, const row *r, const plan *p) {
     const ole_study_error *paper = r->asked.reported;
     const char *shows = r->asked.shows, *by = strstr(shows, ", by ");
     double seconds = p->left.seconds;
-    char reported[40] = "", left[32] = "done";
+    ole_short_text reported = {""}, left = {"done"};
     if (isfinite(paper[SOFTMAX].mean) && isfinite(paper[WITH_OLE].mean))
-        snprintf(reported, sizeof reported, "%.2f, %.2f", paper[SOFTMAX].mean,
-                 paper[WITH_OLE].mean);
-    if (p->left.runs != 0 && seconds >= 2 * DAY)
-        snprintf(left, sizeof left, "%.0f days", seconds / DAY);
-    else if (p->left.runs != 0)
-        duration_text(seconds, left); /* "?" for NaN */
+        reported = ole_printed("%.2f, %.2f", paper[SOFTMAX].mean, paper[WITH_OLE].mean);
+    if (p->left.runs != 0) /* "?" for NaN */
+        left =
+            seconds >= 2 * DAY ? ole_printed("%.0f days", seconds / DAY) : duration_text(seconds);
     ole_text_table_row(t, "%s|%.*s|%s|%s|%s", r->asked.name, by ? (int)(by - shows) : 40, shows,
-                       reported,
+                       reported.text,
                        !p->here   ? "missing"
                        : *p->part ? "partly"
                                   : "here",
-                       left);
+                       left.text);
 }
 
 int plan_rows(row *rows, int count, bool list, bool json) {
@@ -198,17 +193,16 @@ int plan_rows(row *rows, int count, bool list, bool json) {
 void announce_rows(row *rows, int count, const reproduction *how) {
     double seconds = 0.0;
     int timed = 0;
-    char time[32];
     for (row *r = rows; r < rows + count && !interrupted(); r++) {
         if (row_with_runs(rows, count, r) != r) continue;
         plan p = make_plan(r, NULL, 0.0);
         char text[ROW_TEXT] = "";
-        add_item(text, "%s to train", runs_text(p.left.runs, time));
+        add_item(text, "%s to train", runs_text(p.left.runs).text);
         if (p.left.runs > 0 && isfinite(p.left.seconds))
-            add_item(text, "about %s here", duration_text(p.left.seconds, time));
+            add_item(text, "about %s here", duration_text(p.left.seconds).text);
         if (p.left.runs > 0 && !how->quick && how->epochs <= 0 && r->runs->minutes > 0.0)
             add_item(text, "about %s on an H200 in bf16",
-                     duration_text(60.0 * r->runs->minutes * (double)p.left.runs, time));
+                     duration_text(60.0 * r->runs->minutes * (double)p.left.runs).text);
         if (p.left.runs > 1 && strstr(text, "about")) add_item(text, "one after the other");
         tell_command("reproduce", "%s, %s: %s; %s", r->asked.name, r->asked.shows, r->asked.title,
                      text);
@@ -219,5 +213,5 @@ void announce_rows(row *rows, int count, const reproduction *how) {
         timed++;
     }
     if (timed > 1 && isfinite(seconds))
-        tell_command("reproduce", "about %s here in all", duration_text(seconds, time));
+        tell_command("reproduce", "about %s here in all", duration_text(seconds).text);
 }

@@ -159,8 +159,8 @@ static bool read_text(recipe *r, const char *label) {
     r->chosen = r->minutes = NAN;
     r->reported[SOFTMAX] = r->reported[WITH_OLE] = (ole_study_error){NAN, NAN};
     if (ole_recipe_parse(&r->parsed, r->text, strlen(r->text), label, &r->train, &error) != OLE_OK)
-        return !fail_command("reproduce", "%s", error.message);
-    return read_block(r, why) || !fail_command("reproduce", "%s: %s", label, why);
+        return refuse("reproduce", "%s", error.message);
+    return read_block(r, why) || refuse("reproduce", "%s: %s", label, why);
 }
 
 bool recipe_open_as(recipe *r, const char *name, const char *path) {
@@ -168,7 +168,7 @@ bool recipe_open_as(recipe *r, const char *name, const char *path) {
     *r = (recipe){0};
     snprintf(r->name, sizeof r->name, "%s", name);
     if (ole_read_file(path, LARGEST, &r->text, &size, NULL) == OLE_OK) return read_text(r, path);
-    return !fail_command("reproduce", "%s: cannot read this recipe", path);
+    return refuse("reproduce", "%s: cannot read this recipe", path);
 }
 
 /* The length of .yaml or .yml at the end; 0: it is no file of a recipe. */
@@ -210,18 +210,18 @@ bool recipe_open(recipe *r, const char *given) {
     }
     if (ending_length(given) > 0) {
         if (recipe_folder_name(given, name)) return recipe_open_as(r, name, given);
-        return !fail_command("reproduce",
-                             "%.200s: the file's name needs 1 to %d characters before the ending "
-                             "and must not start with a dot",
-                             given, RECIPE_NAME - 1);
+        return refuse("reproduce",
+                      "%.200s: the file's name needs 1 to %d characters before the ending "
+                      "and must not start with a dot",
+                      given, RECIPE_NAME - 1);
     }
     for (int i = 0; i < RECIPES; i++)
         names[i] = recipe_texts[i].name;
     near = ole_nearest_name(given, names, RECIPES);
     for (int i = 0; i < RECIPES && !near; i++)
         if (strncmp(given, names[i], strlen(given)) == 0) near = names[i];
-    return !fail_command("reproduce", "unknown row %.60s; %s%s%s'ole reproduce --list' shows them",
-                         given, near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+    return refuse("reproduce", "unknown row %.60s; %s%s%s'ole reproduce --list' shows them", given,
+                  near ? "did you mean " : "", near ? near : "", near ? "? " : "");
 }
 
 void recipe_close(recipe *r) {

@@ -84,14 +84,10 @@ static bool parse(arguments *a, int argc, char **argv, int *code) {
     };
     if (!args_parse(&command, argc, argv, code)) return false;
     *code = EXIT_USAGE;
-    if (a->count == 0 && !a->list) {
-        fail_command("reproduce", "missing argument ROW: 'ole reproduce --list' shows them");
-        return false;
-    }
-    if (a->count > ROW_MOST) {
-        fail_command("reproduce", "%d rows; the limit is %d", a->count, ROW_MOST);
-        return false;
-    }
+    if (a->count == 0 && !a->list)
+        return refuse("reproduce", "missing argument ROW: 'ole reproduce --list' shows them");
+    if (a->count > ROW_MOST)
+        return refuse("reproduce", "%d rows; the limit is %d", a->count, ROW_MOST);
     if (!a->how.out) a->how.out = a->how.quick ? "reproduced-quick" : "reproduced";
     return true;
 }
@@ -157,11 +153,9 @@ static int open_rows(arguments *a, row *rows) {
         row *r = &rows[count];
         if (!row_open(r, a->names[i], &a->how)) return EXIT_USAGE;
         for (int k = 0; k < count; k++)
-            if (strcmp(rows[k].asked.name, r->asked.name) == 0) {
-                fail_command("reproduce", "two rows are called %s; name one of them",
-                             r->asked.name);
-                return EXIT_USAGE;
-            }
+            if (strcmp(rows[k].asked.name, r->asked.name) == 0)
+                return fail_usage("reproduce", "two rows are called %s; name one of them",
+                                  r->asked.name);
         bool skip = writes && i >= a->given && !row_locate(r, why);
         if (skip) tell_command("reproduce", "skipped %s: %s", r->asked.name, row_missing(r, why));
         if (skip) row_close(r);
@@ -277,7 +271,7 @@ static int conclude(const arguments *a, int code) {
     const char *out = a->how.out;
     if (code == EXIT_INTERRUPTED)
         fprintf(stderr, "ole reproduce: stopped and saved in %s; the same command resumes\n", out);
-    if (code == EXIT_DONE && a->json) return study_print_json("reproduce", out);
+    if (code == EXIT_DONE && a->json) return study_print_json("reproduce", out, "results.json");
     if (code == EXIT_DONE) {
         print_results(out, a->names, a->count);
         printf("\n%-12s %s/report.html\n%-12s %s/results.md\n", "report", out, "table", out);

@@ -83,16 +83,15 @@ static void add_points(outcome *o) {
     if (tuned && s->picked < 0) return;
     if (tuned) o->chosen = s->points[s->picked].lambda;
     for (const ole_study_point *p = s->points; p < s->points + s->point_count; p++) {
-        char name[80];
         if (tuned && p->lambda > 0.0 && p->lambda != o->chosen) continue;
         if (tuned && p->part == OLE_STUDY_GRID) {
             set_ours(o, "validation error", p, p->validation, false);
         } else if (tuned) {
             set_ours(o, alone ? "error of 1-NN" : "test error", p, alone ? p->knn1 : p->test, 0);
         } else if (kind == RECIPE_SWEEP) {
-            snprintf(name, sizeof name, "accuracy%s, %" PRId64 " samples per class",
-                     alone ? " of 1-NN" : "", p->samples);
-            set_ours(o, name, p, alone ? p->knn1 : p->test, true);
+            const ole_short_text name = ole_printed("accuracy%s, %" PRId64 " samples per class",
+                                                    alone ? " of 1-NN" : "", p->samples);
+            set_ours(o, name.text, p, alone ? p->knn1 : p->test, true);
         } else if (alone) {
             ole_study_error best = {NAN, NAN};
             for (int64_t i = 0; i < s->run_count; i++)
@@ -240,7 +239,7 @@ static bool open_all(outcomes *all, const char *out) {
         free(entries[i]);
     }
     free(entries);
-    return all->item || !fail_command("reproduce", "out of memory");
+    return all->item || refuse("reproduce", "out of memory");
 }
 
 /* ---- results.json ------------------------------------------------------------------------- */
@@ -308,31 +307,25 @@ static const char *const column_names[] = {
 enum { COLUMNS = sizeof column_names / sizeof *column_names };
 
 /* "3", or "2 and 1 (0 and 1 diverged)" of the two sides. */
-enum { COUNT_TEXT = 96 };
-static const char *count_text(const line *l, char text[COUNT_TEXT]) {
+static ole_short_text count_text(const line *l) {
     const int64_t *runs = l->runs, *diverged = l->diverged;
-    int used = snprintf(text, COUNT_TEXT, "%" PRId64, runs[WITH_OLE]);
-    bool lost = diverged[SOFTMAX] + diverged[WITH_OLE] > 0;
-    if (lost || runs[SOFTMAX] != runs[WITH_OLE])
-        used =
-            snprintf(text, COUNT_TEXT, "%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
-    if (lost)
-        snprintf(text + used, COUNT_TEXT - (size_t)used, " (%" PRId64 " and %" PRId64 " diverged)",
-                 diverged[SOFTMAX], diverged[WITH_OLE]);
-    return text;
+    if (diverged[SOFTMAX] + diverged[WITH_OLE] > 0)
+        return ole_printed("%" PRId64 " and %" PRId64 " (%" PRId64 " and %" PRId64 " diverged)",
+                           runs[SOFTMAX], runs[WITH_OLE], diverged[SOFTMAX], diverged[WITH_OLE]);
+    if (runs[SOFTMAX] != runs[WITH_OLE])
+        return ole_printed("%" PRId64 " and %" PRId64, runs[SOFTMAX], runs[WITH_OLE]);
+    return ole_printed("%" PRId64, runs[WITH_OLE]);
 }
 
 static void add_lines(ole_text_table *t, const outcome *o) {
-    for (const line *l = o->lines; l < o->lines + o->count; l++) {
-        char count[COUNT_TEXT];
+    for (const line *l = o->lines; l < o->lines + o->count; l++)
         ole_text_table_row(t, "%s|%s|%s%s%s|%s|%s|%s|%s|%s|%s|%.10s|%s", o->name,
                            o->row.asked.shows, l->measure, *l->unit ? ", " : "", l->unit,
                            ole_study_error_text(l->paper[SOFTMAX], "").text,
                            ole_study_error_text(l->paper[WITH_OLE], "").text,
                            ole_study_error_text(l->ours[SOFTMAX], "").text,
-                           ole_study_error_text(l->ours[WITH_OLE], "").text, count_text(l, count),
+                           ole_study_error_text(l->ours[WITH_OLE], "").text, count_text(l).text,
                            o->made, o->date, o->changes);
-    }
 }
 
 static ole_text_table table_of(const outcomes *all) {
@@ -346,10 +339,9 @@ static ole_text_table table_of(const outcomes *all) {
  * training samples, 8000 test samples. λ chosen on the validation set: 0.25; the paper's: 0.25." */
 static void print_runs(const outcome *o, FILE *file) {
     const ole_study_result *s = &o->row.study;
-    char time[32];
     fprintf(file, "%" PRId64 " of %" PRId64 " runs", s->ended, s->total);
     if (o->diverged > 0) fprintf(file, ", %" PRId64 " of them diverged", o->diverged);
-    fprintf(file, ", %s in all", duration_text(o->seconds, time));
+    fprintf(file, ", %s in all", duration_text(o->seconds).text);
     if (*o->device)
         fprintf(file, ", on %s in %s, the last on %.10s", o->device, row_precision(&o->row),
                 o->date);
@@ -385,27 +377,25 @@ static bool print_markdown(const outcomes *all, FILE *file) {
 /* Where the figures are, and whether they show runs that were trained again since. */
 static void add_figures(ole_page *page, const outcome *o) {
     const ole_measures *m = &o->row.measures;
-    char text[400];
     bool current = false;
     if (!ole_run_has(o->row.folder, "figures.html")) return;
     for (int i = 0; i < m->count; i++)
         current |= strcmp(m->items[i].name, OLE_MEASURE_FIGURES) == 0;
-    snprintf(text, sizeof text, "Figures: %s/figures.html, and files in %s/figures%s.", o->name,
-             o->name,
-             current && !m->old_figures
-                 ? ""
-                 : ", drawn before some runs were trained again: the command redraws them");
-    ole_page_text(page, text);
+    ole_page_text(
+        page,
+        ole_printed("Figures: %s/figures.html, and files in %s/figures%s.", o->name, o->name,
+                    current && !m->old_figures
+                        ? ""
+                        : ", drawn before some runs were trained again: the command redraws them")
+            .text);
 }
 
 static void add_row(ole_page *page, const outcome *o) {
     const recipe *p = &o->row.asked;
     const ole_study_options study = row_study(&o->row);
-    char heading[200];
     ole_memory_file runs;
     ole_error error;
-    snprintf(heading, sizeof heading, "%.90s: %.90s", p->shows, p->title);
-    ole_page_section(page, heading);
+    ole_page_section(page, ole_printed("%.90s: %.90s", p->shows, p->title).text);
     ole_page_text(page, o->command);
     if (ole_memory_file_open(&runs)) {
         print_runs(o, runs.file);
@@ -426,7 +416,6 @@ static void add_row(ole_page *page, const outcome *o) {
 
 static void fill_page(ole_page *page, const outcomes *all) {
     int64_t ended = 0, total = 0, diverged = 0;
-    char value[64], note[64], time[32];
     double seconds = 0.0;
     for (const outcome *o = all->item; o < all->item + all->count; o++) {
         if (o->row.asked.from) continue; /* another row's runs */
@@ -435,11 +424,11 @@ static void fill_page(ole_page *page, const outcomes *all) {
         diverged += o->diverged;
         seconds += o->seconds;
     }
-    snprintf(value, sizeof value, "%" PRId64 " of %" PRId64, ended, total);
-    snprintf(note, sizeof note, "%s of training", duration_text(seconds, time));
-    ole_page_headline(page, "runs", value, note);
-    snprintf(value, sizeof value, "%" PRId64, diverged);
-    if (diverged > 0) ole_page_headline(page, "diverged", value, "runs, excluded from the means");
+    ole_page_headline(page, "runs", ole_printed("%" PRId64 " of %" PRId64, ended, total).text,
+                      ole_printed("%s of training", duration_text(seconds).text).text);
+    if (diverged > 0)
+        ole_page_headline(page, "diverged", ole_printed("%" PRId64, diverged).text,
+                          "runs, excluded from the means");
     ole_page_section(page, "Paper and ours");
     ole_text_table table = table_of(all);
     ole_text_table_add_to_page(
@@ -495,7 +484,6 @@ bool write_results(const char *out) {
 
 /* The lines of a row under its name, narrower than in the files: they fit a terminal. */
 static void add_printed(ole_text_table *t, const outcome *o) {
-    char count[COUNT_TEXT], paper[32] = "", ours[32] = "";
     if (o->count == 0 && !isfinite(o->chosen)) return;
     ole_text_table_row(t, "%s: %s, %.10s%s%s|||||", o->name, o->made, o->date,
                        *o->changes ? "; " : "", o->changes);
@@ -504,11 +492,11 @@ static void add_printed(ole_text_table *t, const outcome *o) {
                            ole_study_error_text(l->paper[SOFTMAX], "").text,
                            ole_study_error_text(l->paper[WITH_OLE], "").text,
                            ole_study_error_text(l->ours[SOFTMAX], "").text,
-                           ole_study_error_text(l->ours[WITH_OLE], "").text, count_text(l, count));
-    if (!isfinite(o->chosen)) return;
-    snprintf(ours, sizeof ours, "%g", o->chosen);
-    if (isfinite(o->row.asked.chosen)) snprintf(paper, sizeof paper, "%g", o->row.asked.chosen);
-    ole_text_table_row(t, "  lambda chosen||%s||%s|", paper, ours);
+                           ole_study_error_text(l->ours[WITH_OLE], "").text, count_text(l).text);
+    double paper = o->row.asked.chosen;
+    if (isfinite(o->chosen))
+        ole_text_table_row(t, "  lambda chosen||%s||%g|",
+                           isfinite(paper) ? ole_printed("%g", paper).text : "", o->chosen);
 }
 
 /* Rows without numbers, such as learning curves, print nothing. */

@@ -69,17 +69,16 @@ static bool open_source(row *r, const char *out, bool *used) {
     char source[RECIPE_NAME];
     *used = recipe_folder_name(from, source) && open_used(&r->source, source, out);
     if (!*used && !recipe_open(&r->source, from))
-        return !fail_command("reproduce", "%s: paper: from %.100s: give the name of a recipe", name,
-                             from);
+        return refuse("reproduce", "%s: paper: from %.100s: give the name of a recipe", name, from);
     if (r->source.from)
-        return !fail_command("reproduce",
-                             "%s: paper: from %.100s: it has no runs of its own, but shows those "
-                             "of %.100s: name that one",
-                             name, from, r->source.from);
+        return refuse("reproduce",
+                      "%s: paper: from %.100s: it has no runs of its own, but shows those "
+                      "of %.100s: name that one",
+                      name, from, r->source.from);
     return strcmp(name, r->source.name) != 0 ||
-           !fail_command("reproduce",
-                         "%s: paper: from %.100s: both are called %s: rename this recipe's file",
-                         name, from, name);
+           refuse("reproduce",
+                  "%s: paper: from %.100s: both are called %s: rename this recipe's file", name,
+                  from, name);
 }
 
 bool row_open(row *r, const char *name, const reproduction *asked) {
@@ -209,7 +208,7 @@ bool row_read(row *r, const char *folder, ole_error *error) {
 bool row_write(const row *r, const char *folder) {
     ole_error error;
     return ole_measures_write(&r->measures, folder, &error) == OLE_OK ||
-           !fail_command("reproduce", "%s", error.message);
+           refuse("reproduce", "%s", error.message);
 }
 
 bool row_is_whole(row *r) {
@@ -308,7 +307,7 @@ bool row_note_samples(row *r, int threads) {
     bool good = row_read(r, r->runs_folder, &error);
     if (good && ole_measures_find(&r->measures, NULL, OLE_MEASURE_TRAINING)) return true;
     if (!good || ole_dataset_open(&set, r->train.data, &options, &error) != OLE_OK)
-        return !fail_command("reproduce", "%s", error.message);
+        return refuse("reproduce", "%s", error.message);
     const int64_t *count = ole_dataset_get_info(set)->count;
     row_part(r, part);
     ole_measures_add_number(&r->measures, NULL, OLE_MEASURE_TRAINING,

@@ -1,5 +1,5 @@
 /*
- * src/base/quote.c - foreign bytes in messages.
+ * src/base/quote.c - printed texts, and foreign bytes in messages.
  *
  * A file name may hold a newline and a damaged file any byte at all; an error message is one line
  * of limited length.  Everything quoted in a message passes through here.
@@ -7,12 +7,22 @@
 #include "base/quote.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { HEAD = 60, DOTS = 3 };
+
+ole_short_text ole_printed(const char *format, ...) {
+    ole_short_text printed;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(printed.text, sizeof printed.text, format, args);
+    va_end(args);
+    return printed;
+}
 
 size_t ole_control_length(const char *text) {
     const unsigned char *c = (const unsigned char *)text;

@@ -1,10 +1,24 @@
-/* src/base/quote.h - makes untrusted text (a path, part of a file) fit for a one-line message. */
+/*
+ * src/base/quote.h - short texts by value: printed ones, and untrusted text (a path, part of a
+ * file) that is made fit for a one-line message.
+ */
 #ifndef OLE_SRC_BASE_QUOTE_H
 #define OLE_SRC_BASE_QUOTE_H
 
-#include "base/export.h"
+#include "base/error.h"
 
 #include <stddef.h>
+
+typedef struct ole_short_text {
+    char text[640];
+} ole_short_text;
+
+/*
+ * A text that needs no buffer of the caller; it lives until the end of the statement:
+ *
+ *     ole_page_headline(page, "AUC", ole_printed("%.4f", auc).text, NULL);
+ */
+OLE_INTERNAL ole_short_text ole_printed(const char *format, ...) OLE_PRINTF(1, 2);
 
 /* Room for a quoted text: short enough to leave room for the rest of a message. */
 typedef struct ole_quoted {

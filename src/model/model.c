@@ -8,7 +8,9 @@
 #include "base/min_max.h"
 #include "base/pool.h"
 #include "base/quote.h"
+#include "data/images/image_name.h"
 #include "data/source.h"
+#include "formats/input.h"
 #include "model/checkpoint.h"
 #include "model/confidence.h"
 #include "model/hub.h"
@@ -228,6 +230,10 @@ ole_status ole_model_load_on(ole_model **model, const char *path, const char *de
     char name[OLE_RUN_PATH];
     ole_status status = ole_model_find(path, name, error);
     if (status != OLE_OK) return status;
+    bool array = ole_input_is_array(name);
+    if (array || ole_image_has_name(name))
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "%s is %s, not a model; name the model first",
+                        ole_quote_string(name).text, array ? "an array" : "an image");
     ole_safetensors *file;
     ole_card card;
     ole_graph *graph = NULL;

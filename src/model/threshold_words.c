@@ -18,17 +18,14 @@ ole_threshold_source ole_threshold_source_parse(const char *name) {
     return OLE_THRESHOLD_UNSAID;
 }
 
-const char *ole_threshold_words(const ole_model_info *model, char out[OLE_THRESHOLD_WORDS]) {
-    const char *of[] = {NULL, "95 %% of %" PRId64 " held-out samples reach it",
+ole_short_text ole_threshold_words(const ole_model_info *model) {
+    const char *of[] = {"", "95 %% of %" PRId64 " held-out samples reach it",
                         "cross-fitted on %" PRId64 " training samples",
                         "set on %" PRId64 " samples by 'ole fit' or 'ole novelty'"};
     int from = (int)model->threshold_from;
-    out[0] = '\0';
     if (model->threshold_score == OLE_SCORE_NONE)
-        snprintf(out, OLE_THRESHOLD_WORDS, "no threshold: too few training samples to set one");
-    else if (from > 0 && from < SOURCES)
-        snprintf(out, OLE_THRESHOLD_WORDS, of[from], model->threshold_samples);
-    return out;
+        return ole_printed("no threshold: too few training samples to set one");
+    return ole_printed(of[from > 0 && from < SOURCES ? from : 0], model->threshold_samples);
 }
 
 const char *ole_threshold_caution(const ole_model_info *model) {

@@ -24,7 +24,7 @@ enum {
 struct ole_drawing {
     ole_figure figure;
     const char *name;
-    char caption[320];
+    ole_short_text caption;
     ole_series *series;
     double *numbers;              /* of all series */
     float *values;                /* of a heat map, where it is not the analysis's own */
@@ -56,25 +56,21 @@ static void name_class(const ole_analysis *a, int64_t label, char out[OLE_WORDS_
 }
 
 /* " (50 rows drawn from 400)" of a sample, else "". */
-static const char *sample_text(char out[64], int64_t count, int64_t of) {
-    out[0] = '\0';
-    if (count < of) snprintf(out, 64, " (%" PRId64 " rows drawn from %" PRId64 ")", count, of);
-    return out;
+static ole_short_text sample_text(int64_t count, int64_t of) {
+    if (count >= of) return (ole_short_text){""};
+    return ole_printed(" (%" PRId64 " rows drawn from %" PRId64 ")", count, of);
 }
 
 /* " without 3 rows of zeros", which have no angle; "" where there are none. */
-static const char *zeros_text(char out[64], int64_t zeros) {
-    out[0] = '\0';
-    if (zeros > 0)
-        snprintf(out, 64, " excluding %" PRId64 " row%s of zeros", zeros, zeros > 1 ? "s" : "");
-    return out;
+static ole_short_text zeros_text(int64_t zeros) {
+    if (zeros == 0) return (ole_short_text){""};
+    return ole_printed(" excluding %" PRId64 " row%s of zeros", zeros, zeros > 1 ? "s" : "");
 }
 
 /* ---- Angles ------------------------------------------------------------------------------- */
 
 static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     const ole_angles *angles = &a->angles;
-    char sample[64], zeros[64];
     bool few = angles->classes <= MOST_BREAKS;
     if (!take_room(d, 0, 0, few ? angles->classes : 0)) return false;
     d->name = "angles";
@@ -94,11 +90,11 @@ static bool draw_angles(ole_drawing *d, const ole_analysis *a) {
     }
     d->figure.width = 480;
     d->figure.height = 420;
-    snprintf(d->caption, sizeof d->caption,
-             "Angles between features, ordered by class%s%s. OLÉ aims at 0° inside the blocks and "
-             "90° outside.",
-             sample_text(sample, angles->rows + angles->zeros, angles->of_rows),
-             zeros_text(zeros, angles->zeros));
+    d->caption = ole_printed(
+        "Angles between features, ordered by class%s%s. OLÉ aims at 0° inside the blocks and "
+        "90° outside.",
+        sample_text(angles->rows + angles->zeros, angles->of_rows).text,
+        zeros_text(angles->zeros).text);
     return true;
 }
 
@@ -141,8 +137,8 @@ static bool draw_histogram(ole_drawing *d, const ole_analysis *a) {
     if (summary[1]->pairs > 0)
         snprintf(outside, sizeof outside, "%s%.1f° between them",
                  summary[0]->pairs > 0 ? "" : "median ", summary[1]->median);
-    snprintf(d->caption, sizeof d->caption, "%s, %s. Heights are shares of the pairs of each kind.",
-             inside, outside);
+    d->caption =
+        ole_printed("%s, %s. Heights are shares of the pairs of each kind.", inside, outside);
     return true;
 }
 
@@ -173,10 +169,10 @@ static bool draw_spectrum(ole_drawing *d, const ole_analysis *a) {
     d->figure.title = "Singular values of the features";
     d->figure.x_label = "singular value";
     d->figure.y_label = "σ / largest σ";
-    snprintf(d->caption, sizeof d->caption,
-             "OLÉ aims at one strong direction per class. Effective rank %.1f of %" PRId64
-             "; nuclear norm %.5g.",
-             s->effective_rank, s->count, s->norm);
+    d->caption =
+        ole_printed("OLÉ aims at one strong direction per class. Effective rank %.1f of %" PRId64
+                    "; nuclear norm %.5g.",
+                    s->effective_rank, s->count, s->norm);
     return true;
 }
 
@@ -234,9 +230,9 @@ static bool draw_class_spectra(ole_drawing *d, const ole_analysis *a) {
     d->figure.title = "Singular values of each class";
     d->figure.x_label = "singular value";
     d->figure.y_label = "σ / largest σ";
-    snprintf(d->caption, sizeof d->caption,
-             "OLÉ aims at low rank within classes. Mean effective rank per class: %.1f.",
-             ole_class_rank(s));
+    d->caption =
+        ole_printed("OLÉ aims at low rank within classes. Mean effective rank per class: %.1f.",
+                    ole_class_rank(s));
     return true;
 }
 
@@ -278,10 +274,10 @@ static bool draw_overlaps(ole_drawing *d, const ole_analysis *a) {
     d->figure.row_names = d->figure.column_names = d->names;
     d->figure.width = 460;
     d->figure.height = 400;
-    snprintf(d->caption, sizeof d->caption,
-             "Between the principal subspaces of two classes, with %.1f directions on average; 90° "
-             "where they are orthogonal.",
-             a->errors.directions);
+    d->caption = ole_printed(
+        "Between the principal subspaces of two classes, with %.1f directions on average; 90° "
+        "where they are orthogonal.",
+        a->errors.directions);
     return true;
 }
 
@@ -313,18 +309,16 @@ static bool draw_groups(ole_drawing *d, const ole_analysis *a, const double *xy,
     return true;
 }
 
-static void write_map_caption(ole_drawing *d, const ole_analysis *a) {
-    char sample[64];
-    snprintf(d->caption, sizeof d->caption,
-             "Neighbouring features stay neighbours%s; large distances mean little.",
-             sample_text(sample, a->points, a->rows));
+static ole_short_text map_caption(const ole_analysis *a) {
+    return ole_printed("Neighbouring features stay neighbours%s; large distances mean little.",
+                       sample_text(a->points, a->rows).text);
 }
 
 static bool draw_map(ole_drawing *d, const ole_analysis *a) {
     if (!draw_groups(d, a, a->map, 0)) return false;
     d->name = "map";
     d->figure.title = "t-SNE map";
-    write_map_caption(d, a);
+    d->caption = map_caption(a);
     return true;
 }
 
@@ -394,8 +388,8 @@ static bool draw_space(ole_drawing *d, const ole_analysis *a) {
         d->figure.x_label = "dimension 1";
         d->figure.y_label = "dimension 2";
     }
-    snprintf(d->caption, sizeof d->caption, "The features themselves, not a map%s",
-             deep ? "; viewed from (1, 1, 1)." : ".");
+    d->caption = ole_printed("The features themselves, not a map%s",
+                             deep ? "; viewed from (1, 1, 1)." : ".");
     return true;
 }
 
@@ -501,7 +495,7 @@ const char *ole_drawing_name(const ole_drawing *drawing) {
 }
 
 const char *ole_drawing_caption(const ole_drawing *drawing) {
-    return drawing->caption;
+    return drawing->caption.text;
 }
 
 void ole_drawing_free(ole_drawing *d) {
@@ -528,8 +522,7 @@ static bool add_points(ole_page *page, const ole_analysis *a, const char *name,
         memcpy(d->numbers + 2 * to, a->map + 2 * i, 2 * sizeof *a->map);
         labels[to] = (int32_t)class_of(&a->spectra, a->point_labels[i]);
     }
-    write_map_caption(d, a);
-    ole_page_add_map(page, d->caption,
+    ole_page_add_map(page, map_caption(a).text,
                      &(ole_page_map){.title = name,
                                      .count = a->points,
                                      .at = d->numbers,
@@ -548,7 +541,7 @@ void ole_analysis_add_map(ole_page *page, const ole_analysis *a, const char *nam
     if (a->classes > OLE_PAGE_MAP_CLASSES) { /* more than boxes to check: as a figure */
         if (ole_analysis_draw(&d, a, OLE_DRAW_MAP, &error) == OLE_OK) {
             if (name) d->figure.title = name;
-            ole_page_figure(page, &d->figure, d->caption);
+            ole_page_figure(page, &d->figure, d->caption.text);
         } else {
             ole_page_fail(page, error.status, error.message);
         }

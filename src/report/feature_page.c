@@ -24,14 +24,13 @@ static void add_each(ole_page *page, ole_drawing *const *drawings, const ole_fea
         y[0] = fmin(y[0], own_y[0]), y[1] = fmax(y[1], own_y[1]);
     }
     for (int i = 0; i < count; i++) {
-        char title[200];
         ole_figure figure = *ole_drawing_figure(drawings[i]);
         if (figure.kind == OLE_FIGURE_LINES) {
             figure.x_min = x[0], figure.x_max = x[1];
             figure.y_min = y[0], figure.y_max = y[1];
         }
-        snprintf(title, sizeof title, "%s, %.100s", figure.title, views[i].name);
-        if (count > 1) figure.title = title;
+        const ole_short_text title = ole_printed("%s, %.100s", figure.title, views[i].name);
+        if (count > 1) figure.title = title.text;
         ole_page_figure(page, &figure, ole_drawing_caption(drawings[i]));
     }
 }

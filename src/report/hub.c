@@ -222,7 +222,6 @@ static ole_status write_weights(const char *from, const char *path, ole_error *e
 
 static void put_config(ole_json *w, const hub *h, const ole_net *net) {
     const ole_model_info *m = ole_model_get_info(h->model);
-    char number[16];
     ole_json_open(w, NULL, '{');
     ole_json_put(w, J("model_type", "ole"), J("library_name", "ole"), J("net", m->net));
     ole_json_open(w, "input", '[');
@@ -230,10 +229,8 @@ static void put_config(ole_json *w, const hub *h, const ole_net *net) {
     ole_json_close(w);
     ole_json_put(w, J("num_features", m->features), J("num_labels", m->classes));
     ole_json_open(w, "id2label", '{');
-    for (int k = 0; k < m->classes; k++) {
-        snprintf(number, sizeof number, "%d", k);
-        ole_json_string(w, number, m->class_names[k]);
-    }
+    for (int k = 0; k < m->classes; k++)
+        ole_json_string(w, ole_printed("%d", k).text, m->class_names[k]);
     ole_json_close(w);
     ole_json_put(w, J("classifier", m->classifier), J("temperature", m->temperature));
     if (m->threshold_score != OLE_SCORE_NONE)

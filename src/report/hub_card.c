@@ -226,11 +226,9 @@ static void put_results(FILE *out, const ole_hub_card *c) {
     fprintf(out, "\n## Results\n\n");
     if (!any) fprintf(out, "Not measured.\n");
     if (any) {
-        char what[64];
         fprintf(out, "| on the %s set | |\n|---|---|\n", split_name(c));
         if (r->count) fprintf(out, "| samples | %" PRId64 " |\n", r->count);
-        snprintf(what, sizeof what, "%s error", split_name(c));
-        put_number(out, what, "%.2f %%", r->error);
+        put_number(out, ole_printed("%s error", split_name(c)).text, "%.2f %%", r->error);
         put_number(out, "1-NN error, by training features, at the end of training", "%.2f %%",
                    r->knn1_error);
         put_number(out, "expected calibration error", "%.2f %%", 100.0 * r->ece);

@@ -41,17 +41,14 @@ void ole_page_add_choice(ole_page *page, const ole_novelty_choice *c) {
 }
 
 /* The score under which predictions are "unknown", and where that threshold comes from. */
-const char *ole_unknown_words(const ole_model_info *model, char out[OLE_UNKNOWN_WORDS]) {
-    char words[OLE_THRESHOLD_WORDS];
+ole_short_text ole_unknown_words(const ole_model_info *model) {
+    const ole_short_text words = ole_threshold_words(model);
     const char *caution = ole_threshold_caution(model);
-    bool stored = model->threshold_score != OLE_SCORE_NONE;
-    ole_threshold_words(model, words);
-    int used = stored ? snprintf(out, OLE_THRESHOLD_WORDS, "under %.4f%s", model->threshold,
-                                 words[0] ? ": " : "")
-                      : 0;
-    snprintf(out + used, OLE_UNKNOWN_WORDS - (size_t)used, "%s%s%s%s", words, caution ? " (" : "",
-             caution ? caution : "", caution ? ")" : "");
-    return out;
+    ole_short_text under = {""};
+    if (model->threshold_score != OLE_SCORE_NONE)
+        under = ole_printed("under %.4f%s", model->threshold, *words.text ? ": " : "");
+    return ole_printed("%.40s%.200s%s%s%s", under.text, words.text, caution ? " (" : "",
+                       caution ? caution : "", caution ? ")" : "");
 }
 
 void ole_page_add_model(ole_page *page, const ole_model *model) {
@@ -66,9 +63,8 @@ void ole_page_add_model(ole_page *page, const ole_model *model) {
     ole_text_table_row(&table, "features|%" PRId64, m->features);
     ole_text_table_row(&table, "classes|%d", m->classes);
     if (m->classifier) {
-        char words[OLE_UNKNOWN_WORDS];
         ole_text_table_row(&table, "temperature|%.4g", m->temperature);
-        ole_text_table_row(&table, "unknown|%s", ole_unknown_words(m, words));
+        ole_text_table_row(&table, "unknown|%s", ole_unknown_words(m).text);
         if (m->threshold_score != OLE_SCORE_NONE)
             ole_text_table_row(&table, "score for unknown|%s", ole_score_title(m->threshold_score));
     } else {

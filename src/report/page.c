@@ -351,15 +351,14 @@ static void add_image(ole_page *page, const ole_page_images *images, int64_t i) 
                                  .channels = images->channels,
                                  .pixels = images->pixels + (size_t)i * size};
     const char *caption = images->captions ? images->captions[i] : NULL;
-    char number[32];
-    snprintf(number, sizeof number, "image %lld", (long long)i + 1);
+    const ole_short_text number = ole_printed("image %lld", (long long)i + 1);
     ole_text bytes = {0}, *out = &page->body;
     ole_error error;
     bool jpeg;
     ole_page_keep(page, encode(&picture, &bytes, &jpeg, &error), &error);
     ole_text_format(out, "<li><img%s width=\"%d\" height=\"%d\"",
                     images->width < 96 ? " class=\"pixels\"" : "", images->width, images->height);
-    ole_text_between(out, " alt=\"", caption ? caption : number, "\"");
+    ole_text_between(out, " alt=\"", caption ? caption : number.text, "\"");
     ole_text_format(out, " src=\"data:image/%s;base64,", jpeg ? "jpeg" : "png");
     ole_text_base64(out, bytes.bytes, bytes.size);
     ole_text_add(out, "\">");

@@ -16,7 +16,7 @@
 #ifndef OLE_SRC_REPORT_PAGE_H
 #define OLE_SRC_REPORT_PAGE_H
 
-#include "base/export.h"
+#include "base/quote.h"
 #include "report/figure.h"
 
 typedef struct ole_page ole_page;

@@ -19,23 +19,21 @@
 enum { TEXT = 96, MISTAKE = 160 }; /* room; the side of an image in pixels */
 
 /* "softmax + OLÉ, λ = 0.25", "ole+arcface, λ = 0.25, margin=0.3" */
-static const char *loss_text(const ole_run_view *r, char out[TEXT]) {
+static ole_short_text loss_text(const ole_run_view *r) {
     const ole_train_options *o = &r->options;
     const ole_option *row = ole_option_find(ole_train_table, "loss", 4);
-    char room[OLE_OPTION_VALUE], lambda[32] = "";
+    char room[OLE_OPTION_VALUE];
+    ole_short_text lambda = {""};
     bool ole = o->loss & OLE_LOSS_OLE, known = (o->loss & OLE_LOSS_BOTH) == o->loss;
-    if (ole && o->loss != OLE_LOSS_OLE)
-        snprintf(lambda, sizeof lambda, ", λ\u00a0=\u00a0%g", o->lambda);
+    if (ole && o->loss != OLE_LOSS_OLE) lambda = ole_printed(", λ\u00a0=\u00a0%g", o->lambda);
     if (known)
-        snprintf(out, TEXT, "%s%s",
-                 o->loss == OLE_LOSS_BOTH      ? "softmax + OLÉ"
-                 : o->loss == OLE_LOSS_SOFTMAX ? "softmax"
-                                               : "OLÉ alone",
-                 lambda);
-    else
-        snprintf(out, TEXT, "%s%s%s%s", ole_option_text(row, o, room), lambda,
-                 *o->loss_options ? ", " : "", o->loss_options);
-    return out;
+        return ole_printed("%s%s",
+                           o->loss == OLE_LOSS_BOTH      ? "softmax + OLÉ"
+                           : o->loss == OLE_LOSS_SOFTMAX ? "softmax"
+                                                         : "OLÉ alone",
+                           lambda.text);
+    return ole_printed("%s%s%s%s", ole_option_text(row, o, room), lambda.text,
+                       *o->loss_options ? ", " : "", o->loss_options);
 }
 
 /* ---- Seeds ------------------------------------------------------------------------------- */
@@ -91,21 +89,21 @@ static void add_recipe_curves(ole_page *page, const ole_report *r) {
                           {h, offsetof(ole_epoch, train_error), "training set", .dotted = true}};
     ole_curve losses[] = {{h, SOFTMAX, "softmax", .dotted = false},
                           {h, OLE, "OLÉ", .dotted = false}};
-    char means[TEXT] = "", caption[2 * TEXT];
+    ole_short_text means = {""};
     for (int k = 0; k < 6; k++) {
         ole_curve *curve = k < 4 ? &errors[k] : &losses[k - 4];
         curve->seeds = seeds;
         curve->seed_count = r->count - 1;
     }
     if (r->count > 1)
-        snprintf(means, sizeof means, "Mean of %d seeds, shaded: ± the standard deviation. ",
-                 r->count);
-    snprintf(caption, sizeof caption,
-             "%sMeasured after each epoch; for the training set, the mean during the epoch.",
-             means);
-    add_chart(page, errors, 4, "Error after each epoch", "error, %", caption);
-    snprintf(caption, sizeof caption, "%sMeans over each epoch, unweighted.", means);
-    add_chart(page, losses, 2, "Loss in each epoch", "loss", caption);
+        means = ole_printed("Mean of %d seeds, shaded: ± the standard deviation. ", r->count);
+    add_chart(page, errors, 4, "Error after each epoch", "error, %",
+              ole_printed("%sMeasured after each epoch; for the training set, the mean during the "
+                          "epoch.",
+                          means.text)
+                  .text);
+    add_chart(page, losses, 2, "Loss in each epoch", "loss",
+              ole_printed("%sMeans over each epoch, unweighted.", means.text).text);
 }
 
 static void add_curves(ole_page *page, const ole_report *r) {
@@ -133,18 +131,14 @@ static void add_curves(ole_page *page, const ole_report *r) {
 /* ---- Headlines and the table of runs ------------------------------------------------------ */
 
 /* "12.3 %", or "" if not measured. */
-static const char *number_text(char out[TEXT], double value, const char *unit) {
-    if (isfinite(value))
-        snprintf(out, TEXT, "%.*f%s", strcmp(unit, "°") == 0 ? 1 : 2, value, unit);
-    else
-        out[0] = '\0';
-    return out;
+static ole_short_text number_text(double value, const char *unit) {
+    if (!isfinite(value)) return (ole_short_text){""};
+    return ole_printed("%.*f%s", strcmp(unit, "°") == 0 ? 1 : 2, value, unit);
 }
 
 static void add_headline(ole_page *page, const char *label, double value, const char *unit,
                          const char *note) {
-    char text[TEXT];
-    if (isfinite(value)) ole_page_headline(page, label, number_text(text, value, unit), note);
+    if (isfinite(value)) ole_page_headline(page, label, number_text(value, unit).text, note);
 }
 
 static const char *error_name(const ole_run_view *run, const ole_report_row *row) {
@@ -155,26 +149,27 @@ static const char *error_name(const ole_run_view *run, const ole_report_row *row
 /* With a validation split the model is the best one's, which may not be the last: neighbours are
  * only searched at the end. */
 static void add_headlines(ole_page *page, const ole_run_view *run, const ole_report_row *row) {
-    char note[TEXT] = "";
+    ole_short_text note = {""};
     bool chosen = ole_train_keeps_best(&run->options);
     if (run->fitted_on)
-        snprintf(note, sizeof note, "too low: the model was fitted on some of the %lld samples",
-                 (long long)run->count);
+        note = ole_printed("too low: the model was fitted on some of the %lld samples",
+                           (long long)run->count);
     else if (!run->without[0] && run->count > 0)
-        snprintf(note, sizeof note, "of %lld samples%s", (long long)run->count,
-                 chosen ? ", by the model with the lowest validation error" : "");
-    add_headline(page, error_name(run, row), row->error, " %", note[0] ? note : NULL);
+        note = ole_printed("of %lld samples%s", (long long)run->count,
+                           chosen ? ", by the model with the lowest validation error" : "");
+    add_headline(page, error_name(run, row), row->error, " %", *note.text ? note.text : NULL);
     add_headline(page, "1-NN error", row->knn1_error, " %",
                  chosen ? "by cosine, at the end of training" : "by cosine, on the features");
     if (!run->measured) return;
     const ole_angles *a = &run->analysis.angles;
-    snprintf(note, sizeof note, "median %.1f°; OLÉ aims at 90°", a->between.median);
-    add_headline(page, "angle between classes", row->angle_between, "°", note);
-    snprintf(note, sizeof note, "median %.1f°; OLÉ aims at 0°", a->within.median);
-    add_headline(page, "angle within classes", row->angle_within, "°", note);
-    snprintf(note, sizeof note, "per class %.1f, of %lld dimensions",
-             ole_class_rank(&run->analysis.spectra), (long long)run->analysis.dim);
-    add_headline(page, "effective rank", row->effective_rank, "", note);
+    add_headline(page, "angle between classes", row->angle_between, "°",
+                 ole_printed("median %.1f°; OLÉ aims at 90°", a->between.median).text);
+    add_headline(page, "angle within classes", row->angle_within, "°",
+                 ole_printed("median %.1f°; OLÉ aims at 0°", a->within.median).text);
+    add_headline(page, "effective rank", row->effective_rank, "",
+                 ole_printed("per class %.1f, of %lld dimensions",
+                             ole_class_rank(&run->analysis.spectra), (long long)run->analysis.dim)
+                     .text);
 }
 
 static void add_mean(ole_page *page, const ole_report *r) {
@@ -182,10 +177,10 @@ static void add_mean(ole_page *page, const ole_report *r) {
     for (int i = 0; i < r->count; i++)
         ole_spread_add(&errors, r->runs[i].error);
     if (!are_seeds(r) || !isfinite(errors.mean)) return;
-    char value[TEXT], note[TEXT];
-    snprintf(value, sizeof value, "%.2f ± %.2f %%", errors.mean, ole_spread_deviation(&errors));
-    snprintf(note, sizeof note, "mean and standard deviation of %d seeds", r->count);
-    ole_page_headline(page, error_name(&r->views[0], &r->runs[0]), value, note);
+    ole_page_headline(
+        page, error_name(&r->views[0], &r->runs[0]),
+        ole_printed("%.2f ± %.2f %%", errors.mean, ole_spread_deviation(&errors)).text,
+        ole_printed("mean and standard deviation of %d seeds", r->count).text);
 }
 
 enum { NUMBERS = 5 };
@@ -226,18 +221,17 @@ static void add_comparison(ole_page *page, const ole_report *r) {
     list_numbers(&r->runs[!alone], of[0]);
     list_numbers(&r->runs[alone], of[1]);
     for (int k = 0; k < NUMBERS; k++) {
-        char value[TEXT], other[TEXT], note[2 * TEXT];
         double mean = (of[0][k] + of[1][k]) / 200, samples = (double)r->views[0].count;
         const ole_page_change change = {
             of[0][k] - of[1][k],
             kinds[k].share && samples > 0 ? 100 * sqrt(2 * mean * (1 - mean) / samples) : NAN,
             kinds[k].less_is_better};
         if (!isfinite(change.difference)) continue;
-        snprintf(note, sizeof note, "softmax alone %s",
-                 number_text(other, of[1][k], kinds[k].unit));
         ole_page_compared(
             page, kinds[k].label ? kinds[k].label : error_name(&r->views[0], &r->runs[0]),
-            number_text(value, of[0][k], kinds[k].unit), note, kinds[k].judged ? &change : NULL);
+            number_text(of[0][k], kinds[k].unit).text,
+            ole_printed("softmax alone %s", number_text(of[1][k], kinds[k].unit).text).text,
+            kinds[k].judged ? &change : NULL);
     }
 }
 
@@ -247,43 +241,42 @@ enum { SHORT = 5, RECIPE = 8 };
 static const char *const recipe_names[RECIPE] = {
     "data", "network", "loss", "epochs", "seed", "batch size", "optimiser, learning rate", "time"};
 
-static void describe(const ole_run_view *run, char cells[RECIPE][TEXT]) {
+static void describe(const ole_run_view *run, ole_short_text cells[RECIPE]) {
     const ole_train_options *o = &run->options;
     const ole_history *h = &run->history;
-    snprintf(cells[0], TEXT, "%.90s", o->data ? o->data : "");
-    snprintf(cells[1], TEXT, "%.90s", o->net ? o->net : "");
-    loss_text(run, cells[2]);
-    snprintf(cells[3], TEXT, "%lld of %lld", (long long)h->count, (long long)o->epochs);
-    snprintf(cells[4], TEXT, "%llu", (unsigned long long)o->seed);
-    snprintf(cells[5], TEXT, "%lld", (long long)o->batch_size);
-    snprintf(cells[6], TEXT, "%.20s, initially %g", o->opt, o->lr);
-    number_text(cells[7], h->seconds, " s");
+    cells[0] = ole_printed("%.90s", o->data ? o->data : "");
+    cells[1] = ole_printed("%.90s", o->net ? o->net : "");
+    cells[2] = loss_text(run);
+    cells[3] = ole_printed("%lld of %lld", (long long)h->count, (long long)o->epochs);
+    cells[4] = ole_printed("%llu", (unsigned long long)o->seed);
+    cells[5] = ole_printed("%lld", (long long)o->batch_size);
+    cells[6] = ole_printed("%.20s, initially %g", o->opt, o->lr);
+    cells[7] = number_text(h->seconds, " s");
 }
 
 /* One row per run: its settings and results. */
 static void add_table(ole_page *page, const ole_report *r) {
     enum { COLUMNS = 1 + SHORT + NUMBERS };
-    char errors[TEXT];
     const char *kind = error_name(&r->views[0], &r->runs[0]);
     for (int i = 1; i < r->count; i++)
         if (r->runs[i].tested != r->runs[0].tested) kind = "test or validation error";
-    snprintf(errors, sizeof errors, "%s, %%", kind);
+    const ole_short_text errors = ole_printed("%s, %%", kind);
     const char *names[COLUMNS] = {"run"};
-    const char *const numbers[NUMBERS] = {errors, "1-NN error, %", "angle between, °",
+    const char *const numbers[NUMBERS] = {errors.text, "1-NN error, %", "angle between, °",
                                           "angle within, °", "effective rank"};
     memcpy(names + 1, recipe_names, SHORT * sizeof *names);
     memcpy(names + 1 + SHORT, numbers, sizeof numbers);
     ole_text_table table = {.columns = COLUMNS, .names = names};
     for (int i = 0; i < r->count; i++) {
         double values[NUMBERS];
-        char text[RECIPE][TEXT], number[TEXT];
+        ole_short_text text[RECIPE];
         list_numbers(&r->runs[i], values);
         describe(&r->views[i], text);
         ole_text_table_add(&table, "%s", r->runs[i].folder);
         for (int k = 0; k < SHORT; k++)
-            ole_text_table_add(&table, "%s", text[k]);
+            ole_text_table_add(&table, "%s", text[k].text);
         for (int k = 0; k < NUMBERS; k++)
-            ole_text_table_add(&table, "%s", number_text(number, values[k], ""));
+            ole_text_table_add(&table, "%s", number_text(values[k], "").text);
     }
     ole_text_table_add_to_page(&table, page, "The runs and their results.");
 }
@@ -292,14 +285,14 @@ static void add_table(ole_page *page, const ole_report *r) {
 static void add_recipe(ole_page *page, const ole_run_view *run) {
     static const char *const names[2] = {"", "this run"};
     ole_text_table table = {.columns = 2, .names = names};
-    char text[RECIPE][TEXT], threshold[OLE_UNKNOWN_WORDS];
+    ole_short_text text[RECIPE];
     describe(run, text);
     for (int k = 0; k < RECIPE; k++)
-        if (k < RECIPE - 1 || *text[k])
-            ole_text_table_row(&table, "%s|%s", recipe_names[k], text[k]);
+        if (k < RECIPE - 1 || *text[k].text)
+            ole_text_table_row(&table, "%s|%s", recipe_names[k], text[k].text);
     if (run->model && run->classifier)
         ole_text_table_row(&table, "unknown|%s",
-                           ole_unknown_words(ole_model_get_info(run->model), threshold));
+                           ole_unknown_words(ole_model_get_info(run->model)).text);
     ole_page_section(page, "How it was trained");
     ole_text_table_add_to_page(&table, page, "All options are in config.yaml in the run folder.");
 }
@@ -327,13 +320,12 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
             shares[t * classes + c] = (float)(round(share * 10) / 10);
         }
     }
-    char title[160];
-    snprintf(title, sizeof title, several ? "Confusion matrix, %.130s" : "Confusion matrix",
-             run->folder);
+    const ole_short_text title =
+        ole_printed("Confusion matrix%s%.130s", several ? ", " : "", several ? run->folder : "");
     ole_figure f;
     ole_figure_init(&f);
     f.kind = OLE_FIGURE_HEATMAP;
-    f.title = title;
+    f.title = title.text;
     f.values = shares;
     f.rows = f.columns = classes;
     f.row_names = f.column_names = model->class_names;
@@ -350,26 +342,23 @@ static void add_confusion(ole_page *page, const ole_run_view *run, bool several)
 static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) {
     if (run->mistake_count == 0) return;
     const char *const *names = ole_model_get_info(run->model)->class_names;
-    char captions[OLE_MISTAKES][3 * TEXT], caption[200];
+    ole_short_text captions[OLE_MISTAKES];
     const char *list[OLE_MISTAKES];
     int64_t samples[OLE_MISTAKES];
     for (int i = 0; i < run->mistake_count; i++) {
         const ole_mistake *m = &run->mistakes[i];
         samples[i] = m->sample;
         const char *file = ole_dataset_file_name(run->set, run->split, m->sample);
-        int used = snprintf(captions[i], sizeof captions[i], "%.60s → %.60s\n%.1f %% sure\n",
-                            names[m->truth], names[m->taken], 100.0 * (double)m->score);
-        char *at = captions[i] + used;
         const char *base = file ? strrchr(file, '/') : NULL; /* its folder is the class */
-        if (file)
-            snprintf(at, sizeof captions[i] - (size_t)used, "%.120s", base ? base + 1 : file);
-        else
-            snprintf(at, sizeof captions[i] - (size_t)used, "sample %lld", (long long)m->sample);
-        list[i] = captions[i];
+        const ole_short_text name = file ? ole_printed("%.120s", base ? base + 1 : file)
+                                         : ole_printed("sample %lld", (long long)m->sample);
+        captions[i] = ole_printed("%.60s → %.60s\n%.1f %% sure\n%s", names[m->truth],
+                                  names[m->taken], 100.0 * (double)m->score, name.text);
+        list[i] = captions[i].text;
     }
-    snprintf(caption, sizeof caption,
-             "%.100s%sthe most confident mistakes: true class → predicted class.",
-             several ? run->folder : "", several ? ": " : "");
+    const ole_short_text caption =
+        ole_printed("%.100s%sthe most confident mistakes: true class → predicted class.",
+                    several ? run->folder : "", several ? ": " : "");
     ole_page_images images;
     uint8_t *pixels;
     ole_error error;
@@ -377,7 +366,7 @@ static void add_mistakes(ole_page *page, const ole_run_view *run, bool several) 
         OLE_OK)
         ole_page_fail(page, error.status, error.message);
     images.captions = list;
-    if (pixels) ole_page_add_images(page, caption, &images);
+    if (pixels) ole_page_add_images(page, caption.text, &images);
     free(pixels);
 }
 
@@ -441,53 +430,50 @@ static void add_geometry(ole_page *page, const ole_report *r) {
 /* ---- The page ----------------------------------------------------------------------------- */
 
 /* The subject of the page of a model's file. */
-static void title_model(const ole_run_view *run, char title[200], char subtitle[400]) {
+static void title_model(const ole_run_view *run, ole_short_text *title, ole_short_text *subtitle) {
     const ole_model_info *model = ole_model_get_info(run->model);
     const char *base = strrchr(run->folder, '/'), *data = run->options.data;
-    snprintf(title, 200, "%.190s", base ? base + 1 : run->folder);
-    snprintf(subtitle, 400, "%.100s · %d classes%s%.150s", model->net, model->classes,
-             data ? " · shown on " : "", data ? ole_page_data_name(data) : "");
+    *title = ole_printed("%.190s", base ? base + 1 : run->folder);
+    *subtitle = ole_printed("%.100s · %d classes%s%.150s", model->net, model->classes,
+                            data ? " · shown on " : "", data ? ole_page_data_name(data) : "");
 }
 
 /* The page's subject: the data and the runs. */
-static void write_titles(const ole_report *r, char title[200], char subtitle[400]) {
+static void write_titles(const ole_report *r, ole_short_text *title, ole_short_text *subtitle) {
     if (r->views[0].lone) {
         title_model(&r->views[0], title, subtitle);
         return;
     }
     const ole_train_options *o = &r->views[0].options;
     const char *data = o->data ? o->data : "unknown data";
-    char loss[TEXT];
     bool same = share_data(r);
     data = ole_page_data_name(data);
     if (r->count == 1 || are_seeds(r)) {
-        int used = snprintf(title, 200, "Trained on %.150s", data);
-        if (r->count > 1) snprintf(title + used, 200 - (size_t)used, ", %d seeds", r->count);
-        char epochs[TEXT], of[TEXT] = "";
         const ole_history *history = &r->views[0].history;
-        if (!history->ended) snprintf(of, sizeof of, " of %lld", (long long)o->epochs);
-        snprintf(epochs, sizeof epochs, "%lld%.50s", (long long)history->count, of);
-        used = snprintf(subtitle, 400, "%.100s · %s · %.70s epoch%s · %.70s", o->net ? o->net : "",
-                        loss_text(&r->views[0], loss), epochs, strcmp(epochs, "1") == 0 ? "" : "s",
-                        r->views[0].folder);
-        if (r->count > 1)
-            snprintf(subtitle + used, 400 - (size_t)used, " … %.70s",
-                     r->views[r->count - 1].folder);
+        bool several = r->count > 1, one = history->ended && history->count == 1;
+        *title = ole_printed("Trained on %.150s%s", data,
+                             several ? ole_printed(", %d seeds", r->count).text : "");
+        *subtitle =
+            ole_printed("%.100s · %.90s · %lld%s epoch%s · %.70s%s%.70s", o->net ? o->net : "",
+                        loss_text(&r->views[0]).text, (long long)history->count,
+                        history->ended ? "" : ole_printed(" of %lld", (long long)o->epochs).text,
+                        one ? "" : "s", r->views[0].folder, several ? " … " : "",
+                        several ? r->views[r->count - 1].folder : "");
         return;
     }
-    snprintf(title, 200, "%d runs side by side%s%.150s", r->count, same ? " on " : "",
-             same ? data : "");
-    snprintf(subtitle, 400, "%.150s%s%.150s", r->views[0].folder, r->count == 2 ? ", " : " … ",
-             r->views[r->count - 1].folder);
+    *title =
+        ole_printed("%d runs side by side%s%.150s", r->count, same ? " on " : "", same ? data : "");
+    *subtitle = ole_printed("%.150s%s%.150s", r->views[0].folder, r->count == 2 ? ", " : " … ",
+                            r->views[r->count - 1].folder);
 }
 
 ole_status ole_run_page_write(const ole_report *r, const ole_report_options *options,
                               ole_error *error) {
-    char title[200], subtitle[400];
+    ole_short_text title, subtitle;
     const ole_run_view *first = &r->views[0];
-    write_titles(r, title, subtitle);
+    write_titles(r, &title, &subtitle);
     ole_page *page;
-    ole_status status = ole_page_create(&page, title, subtitle, error);
+    ole_status status = ole_page_create(&page, title.text, subtitle.text, error);
     if (status != OLE_OK) return status;
     ole_page_refresh(page, options->refresh);
     if (options->refresh > 0)
@@ -497,13 +483,11 @@ ole_status ole_run_page_write(const ole_report *r, const ole_report_options *opt
         add_headlines(page, first, &r->runs[0]);
     else
         add_mean(page, r), add_comparison(page, r), add_table(page, r);
-    for (int i = 0; i < r->count; i++) {
-        char text[700];
-        if (!r->views[i].without[0]) continue;
-        snprintf(text, sizeof text, "%.150s: shown without its %s (%s).", r->views[i].folder,
-                 r->views[i].without_data ? "data" : "model", r->views[i].without);
-        ole_page_text(page, text);
-    }
+    for (const ole_run_view *run = r->views; run < r->views + r->count; run++)
+        if (run->without[0])
+            ole_page_text(page, ole_printed("%.100s: shown without its %s (%s).", run->folder,
+                                            run->without_data ? "data" : "model", run->without)
+                                    .text);
     if (first->lone)
         ole_page_add_model(page, first->model);
     else

@@ -52,13 +52,7 @@ OLE_INTERNAL ole_status ole_study_draw_epochs(const ole_study_result *study,
                                               const ole_epoch_number *number, ole_figure_sink *add,
                                               void *context, ole_error *error);
 
-/* "7.22 ± 0.14" with its unit, or "" without a number:
- *
- *     printf("%s\n", ole_study_error_text(point->test, " %").text); */
-typedef struct ole_error_text {
-    char text[64];
-} ole_error_text;
-
-OLE_INTERNAL ole_error_text ole_study_error_text(ole_study_error error, const char *unit);
+/* "7.22 ± 0.14" with its unit, or "" without a number. */
+OLE_INTERNAL ole_short_text ole_study_error_text(ole_study_error error, const char *unit);
 
 #endif

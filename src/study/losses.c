@@ -2,6 +2,7 @@
 #include "study/losses_parts.h"
 
 #include "base/error.h"
+#include "base/memory_file.h"
 #include "base/quote.h"
 #include "base/spread.h"
 #include "model/run_folder.h"
@@ -27,15 +28,10 @@ static const double smoothings[] = {0.02, 0.05, 0.1, 0.2, 0.3};
 static const double lambdas[] = {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0 / 2, 1.0};
 
 /* The middle `settings` of a grid, whose middle is the default. */
-static void take_grid(ole_loss_entry *e, const double *grid, int64_t settings) {
-    int64_t first = (OLE_LOSS_SETTINGS - settings) / 2;
-    memcpy(e->value, grid + first, (size_t)settings * sizeof *grid);
-}
-
 static void choose_tuned(ole_loss_entry *e, const ole_criterion *c, bool smoothing,
                          int64_t settings) {
     const double *grid = weight_decays;
-    const char *tuned = "weight_decay";
+    const char *tuned = "weight_decay", *of = "";
     if (smoothing) {
         tuned = "label_smoothing";
         grid = smoothings;
@@ -46,12 +42,12 @@ static void choose_tuned(ole_loss_entry *e, const ole_criterion *c, bool smoothi
         tuned = "loss_weight";
         grid = c->weight_grid;
     } else if (c) {
-        snprintf(e->tuned, sizeof e->tuned, "loss_options:%s", c->tuned);
-        take_grid(e, c->grid, settings);
-        return;
+        of = "loss_options:";
+        tuned = c->tuned;
+        grid = c->grid;
     }
-    snprintf(e->tuned, sizeof e->tuned, "%s", tuned);
-    take_grid(e, grid, settings);
+    snprintf(e->tuned, sizeof e->tuned, "%s%s", of, tuned);
+    memcpy(e->value, grid + (OLE_LOSS_SETTINGS - settings) / 2, (size_t)settings * sizeof *grid);
 }
 
 /* "softmax+smoothing" is softmax with smoothed labels. */
@@ -148,6 +144,7 @@ static ole_status run_entry(ole_losses *l, ole_loss_entry *e, const ole_losses_o
         if (status == OLE_OK)
             status = ole_losses_measure(e, (int64_t)(run->seed - train->seed), folder, &o,
                                         given->novel, error);
+        if (run->seed == train->seed) snprintf(e->folder, sizeof e->folder, "%s", folder);
         e->finished++;
     }
     ole_study_result_free(&r);
@@ -174,20 +171,18 @@ static ole_status exclude_novel(ole_train_options *train, const char *novel, cha
     status = ole_dataset_open(&whole, train->data, &data, error);
     if (status == OLE_OK) {
         const ole_dataset_info *all = ole_dataset_get_info(whole);
-        size_t room = 1;
-        for (int c = 0; c < all->classes; c++)
-            room += strlen(all->class_names[c]) + 1;
-        *known = calloc(room, 1);
-        if (!*known) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
-        for (int c = 0; c < all->classes && *known; c++) {
+        ole_memory_file list;
+        bool open = ole_memory_file_open(&list), first = true;
+        for (int c = 0; c < all->classes && open; c++) {
             bool is_novel = false;
             for (int n = 0; n < left->classes; n++)
                 is_novel |= strcmp(left->class_names[n], all->class_names[c]) == 0;
             if (is_novel) continue;
-            if (**known) strcat(*known, ",");
-            strcat(*known, all->class_names[c]);
+            fprintf(list.file, "%s%s", first ? "" : ",", all->class_names[c]);
+            first = false;
         }
-        train->classes = *known;
+        train->classes = *known = ole_memory_file_close(&list);
+        if (!*known) status = ole_fail(error, OLE_ERROR_MEMORY, "out of memory");
         ole_dataset_close(whole);
     }
     ole_dataset_close(set);
@@ -212,12 +207,11 @@ ole_status ole_losses_compare(ole_losses *l, const ole_losses_options *options, 
     }
     status = ole_ranks_agree(options->ranks, status, error);
     for (int64_t i = 0; i < l->count && status == OLE_OK && !l->interrupted; i++) {
-        if (options->message && ole_ranks_rank(options->ranks) == 0) {
-            char text[96];
-            snprintf(text, sizeof text, "loss %" PRId64 " of %" PRId64 ": %s, tuning %s", i + 1,
-                     l->count, l->entry[i].name, l->entry[i].tuned);
-            options->message(options->callback_context, text);
-        }
+        if (options->message && ole_ranks_rank(options->ranks) == 0)
+            options->message(options->callback_context,
+                             ole_printed("loss %" PRId64 " of %" PRId64 ": %s, tuning %s", i + 1,
+                                         l->count, l->entry[i].name, ole_losses_tuned(&l->entry[i]))
+                                 .text);
         status = run_entry(l, &l->entry[i], options, &train, error);
         if (status == OLE_OK && ole_ranks_rank(options->ranks) == 0)
             status = ole_losses_write(l, &train, error);

@@ -10,8 +10,10 @@
 #ifndef OLE_SRC_STUDY_LOSSES_H
 #define OLE_SRC_STUDY_LOSSES_H
 
-#include "base/export.h"
+#include "model/run_folder.h"
 #include "ole/train/study.h"
+
+#include <string.h>
 
 enum { OLE_LOSSES = 32, OLE_LOSS_NAME = 48, OLE_LOSS_SETTINGS = 5 };
 
@@ -46,7 +48,8 @@ typedef struct ole_loss_entry {
     ole_loss_kind loss;
     char tuned[OLE_LOSS_NAME]; /* as in ole_study_options.vary */
     double value[OLE_LOSS_SETTINGS];
-    double picked; /* NaN: not chosen yet, or every setting diverged */
+    double picked;             /* NaN: not chosen yet, or every setting diverged */
+    char folder[OLE_RUN_PATH]; /* of the retrained run of the first seed; "": none is finished */
     ole_study_error validation;
     double *measured; /* [seeds, OLE_MEASURES] */
     int64_t finished; /* seeds */
@@ -57,6 +60,12 @@ typedef struct ole_losses {
     ole_loss_entry entry[OLE_LOSSES];
     bool interrupted;
 } ole_losses;
+
+/* What is tuned, in a word: "scale" of "loss_options:scale". */
+static inline const char *ole_losses_tuned(const ole_loss_entry *entry) {
+    const char *colon = strchr(entry->tuned, ':');
+    return colon ? colon + 1 : entry->tuned;
+}
 
 /*
  * Runs or resumes the studies in train.out, measures and writes the results after each loss.  The

@@ -3,17 +3,18 @@
 #include "study/losses_parts.h"
 
 #include "base/error.h"
-#include "ole/analyze.h"
+#include "model/calibration.h"
+#include "model/model.h"
+#include "model/split_runner.h"
 #include "ole/novelty.h"
 #include "ole/roc.h"
 #include "ole/train/history.h"
-#include "ole/train/model.h"
+#include "report/drawing.h"
 #include "train/options/option_table.h"
 #include "train/ranks/rank_resources.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *const ole_measured_title[OLE_MEASURES] = {
     "test error, %",  "1-NN error, %", "angle within",     "angle between", "rank",
@@ -22,99 +23,62 @@ const char *const ole_measured_key[OLE_MEASURES] = {
     "test_error", "knn1_error", "angle_within",  "angle_between", "effective_rank",
     "class_rank", "ece",        "novelty_auroc", "step_ms"};
 
-/* A split's features and logits through a model. */
+/* What a model makes of a split. */
 typedef struct part {
-    int64_t rows;
-    float *features, *logits;
-    int64_t *labels;
+    ole_outputs outputs;
+    ole_embedding features;
+    int64_t *labels; /* of the features */
 } part;
 
 static void part_free(part *p) {
-    free(p->features);
-    free(p->logits);
+    ole_outputs_free(&p->outputs);
     free(p->labels);
-    *p = (part){0};
 }
 
-/* free it either way. */
+/* Of a part that is zero; free it either way. */
 static ole_status part_run(part *p, ole_model *model, const ole_dataset *set, ole_split split,
-                           ole_error *error) {
-    const ole_model_info *info = ole_model_get_info(model);
-    const int32_t *labels = ole_dataset_labels(set, split);
-    int64_t rows = ole_dataset_get_info(set)->count[split];
-    *p = (part){.rows = rows,
-                .features = calloc((size_t)(rows * info->features) + 1, sizeof(float)),
-                .logits = calloc((size_t)(rows * info->classes) + 1, sizeof(float)),
-                .labels = calloc((size_t)rows + 1, sizeof(int64_t))};
-    if (!p->features || !p->logits || !p->labels)
-        return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for features");
-    for (int64_t i = 0; i < rows; i++)
-        p->labels[i] = labels[i];
-    return ole_model_run_split(model, set, split, p->features, p->logits, error);
+                           bool logits, ole_error *error) {
+    const ole_part of = {ole_split_part(split), set, split, false, NULL, NULL};
+    bool stopped;
+    ole_status status = ole_outputs_collect(&p->outputs, model, &of, logits, &stopped, error);
+    if (status != OLE_OK) return status;
+    return ole_outputs_embedding(&p->features, &p->labels, &p->outputs,
+                                 ole_model_get_info(model)->features, error);
 }
 
 /* ---- Measures ----------------------------------------------------------------------------- */
 
-/* Confidence and rightness in 15 bins of equal width: the mean distance, in %. */
-static double calibration_error(const part *p, int classes, double temperature) {
-    enum { BINS = 15 };
-    double sum[BINS] = {0.0}, right[BINS] = {0.0}, error = 0.0;
-    for (int64_t i = 0; i < p->rows; i++) {
-        const float *z = p->logits + i * classes;
-        int best = 0;
-        double total = 0.0;
-        for (int j = 1; j < classes; j++)
-            if (z[j] > z[best]) best = j;
-        for (int j = 0; j < classes; j++)
-            total += exp(((double)z[j] - (double)z[best]) / temperature);
-        double confidence = 1.0 / total;
-        int bin = (int)(confidence * BINS);
-        bin = bin < BINS ? bin : BINS - 1;
-        sum[bin] += confidence;
-        right[bin] += p->labels[i] == best;
-    }
-    for (int b = 0; b < BINS; b++)
-        error += fabs(sum[b] - right[b]);
-    return 100.0 * error / (double)p->rows;
-}
-
-static ole_status measure_features(double *to, const part *test, int64_t dim, int threads,
+static ole_status measure_features(double *to, const ole_embedding *e, int threads,
                                    ole_error *error) {
-    const ole_embedding e = {test->rows, dim, OLE_F32, test->features, test->labels};
     ole_angles_options options;
     ole_angles_options_init(&options);
     options.threads = threads;
     options.picture = 0;
     ole_angles angles;
     ole_spectra spectra;
-    ole_status status = ole_angles_measure(&angles, &e, &options, error);
+    ole_status status = ole_angles_measure(&angles, e, &options, error);
     if (status != OLE_OK) return status;
     to[OLE_MEASURED_WITHIN] = angles.within.median;
     to[OLE_MEASURED_BETWEEN] = angles.between.median;
     ole_angles_free(&angles);
-    status = ole_spectra_measure(&spectra, &e, threads, error);
+    status = ole_spectra_measure(&spectra, e, threads, error);
     if (status != OLE_OK) return status;
-    double sum = 0.0;
-    for (int64_t c = 0; c < spectra.classes; c++)
-        sum += spectra.of[c].effective_rank;
     to[OLE_MEASURED_RANK] = spectra.all.effective_rank;
-    to[OLE_MEASURED_CLASS] = sum / (double)spectra.classes;
+    to[OLE_MEASURED_CLASS] = ole_class_rank(&spectra);
     ole_spectra_free(&spectra);
     return OLE_OK;
 }
 
 /* Known against novel test samples by the cosine to the 5th nearest training feature, a score that
  * needs no classifier. */
-static ole_status measure_novelty(double *to, const part *train, const part *test,
-                                  const part *novel, int64_t dim, int threads, ole_error *error) {
-    const ole_embedding known = {train->rows, dim, OLE_F32, train->features, train->labels};
+static ole_status measure_novelty(double *to, const ole_embedding *train, const ole_embedding *test,
+                                  const ole_embedding *novel, int threads, ole_error *error) {
     double *scores = malloc((size_t)(test->rows + novel->rows) * sizeof *scores);
     ole_scorer *scorer = NULL;
     ole_roc roc;
     ole_status status =
         scores ? OLE_OK : ole_fail(error, OLE_ERROR_MEMORY, "out of memory for scores");
-    if (status == OLE_OK)
-        status = ole_scorer_fit(&scorer, OLE_SCORE_KNN, &known, NULL, NULL, error);
+    if (status == OLE_OK) status = ole_scorer_fit(&scorer, OLE_SCORE_KNN, train, NULL, NULL, error);
     if (status == OLE_OK)
         status = ole_scorer_run(scorer, test->features, NULL, test->rows, scores, threads, error);
     if (status == OLE_OK)
@@ -152,16 +116,21 @@ static ole_status measure_model(double *to, ole_model *model, const ole_dataset 
                                 const ole_dataset *novel, int threads, ole_error *error) {
     const ole_model_info *info = ole_model_get_info(model);
     part test = {0}, train = {0}, other = {0};
-    ole_status status = part_run(&test, model, set, OLE_SPLIT_TEST, error);
-    if (status == OLE_OK && info->classifier)
-        to[OLE_MEASURED_ECE] = calibration_error(&test, info->classes,
-                                                 info->temperature > 0.0 ? info->temperature : 1.0);
-    if (status == OLE_OK) status = measure_features(to, &test, info->features, threads, error);
+    ole_status status = part_run(&test, model, set, OLE_SPLIT_TEST, info->classifier, error);
+    if (status == OLE_OK && info->classifier) {
+        const ole_outputs *o = &test.outputs;
+        const ole_logits logits = {o->count, info->classes, o->logits, o->labels};
+        ole_calibration calibration;
+        ole_calibration_measure(&calibration, &logits, info->temperature);
+        to[OLE_MEASURED_ECE] = 100.0 * calibration.ece;
+    }
+    if (status == OLE_OK) status = measure_features(to, &test.features, threads, error);
     if (status == OLE_OK && novel) {
-        status = part_run(&train, model, set, OLE_SPLIT_TRAIN, error);
-        if (status == OLE_OK) status = part_run(&other, model, novel, OLE_SPLIT_TEST, error);
+        status = part_run(&train, model, set, OLE_SPLIT_TRAIN, false, error);
+        if (status == OLE_OK) status = part_run(&other, model, novel, OLE_SPLIT_TEST, false, error);
         if (status == OLE_OK)
-            status = measure_novelty(to, &train, &test, &other, info->features, threads, error);
+            status = measure_novelty(to, &train.features, &test.features, &other.features, threads,
+                                     error);
     }
     part_free(&test);
     part_free(&train);

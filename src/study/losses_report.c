@@ -34,9 +34,8 @@ static bool print_csv(const ole_losses *l, const ole_train_options *train, FILE 
             }
         }
     ole_text_table_print_csv(&table, file);
-    bool good = !table.out_of_memory;
     ole_text_table_free(&table);
-    return good;
+    return !table.out_of_memory;
 }
 
 /* ---- losses.json: means, deviations, paired differences from the first loss ---------------- */
@@ -84,7 +83,7 @@ static void add_table(ole_page *page, const ole_losses *l, bool differences) {
     for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++) {
         if (!isfinite(e->picked) || (differences && e == l->entry)) continue;
         ole_text_table_add(&table, "%s", e->name);
-        ole_text_table_add(&table, "%s %g", e->tuned, e->picked);
+        ole_text_table_add(&table, "%s %g", ole_losses_tuned(e), e->picked);
         ole_text_table_add(&table, "%s", ole_study_error_text(e->validation, "").text);
         for (int i = 0; i < count; i++)
             ole_text_table_add(
@@ -103,16 +102,16 @@ static void add_table(ole_page *page, const ole_losses *l, bool differences) {
 
 static ole_status write_page(const ole_losses *l, const ole_train_options *train,
                              ole_error *error) {
-    char path[OLE_RUN_PATH], title[300], subtitle[200];
+    char path[OLE_RUN_PATH];
     const ole_loss_entry *best = NULL;
-    snprintf(title, sizeof title, "Losses on %s",
-             ole_quote_string(ole_page_data_name(train->data)).text);
-    snprintf(subtitle, sizeof subtitle,
-             "%" PRId64 " settings per loss, chosen on validation data · %" PRId64 " seed%s",
-             l->settings, l->seeds, l->seeds == 1 ? "" : "s");
+    const ole_short_text title =
+        ole_printed("Losses on %s", ole_quote_string(ole_page_data_name(train->data)).text);
+    const ole_short_text subtitle =
+        ole_printed("%" PRId64 " settings per loss, chosen on validation data · %" PRId64 " seed%s",
+                    l->settings, l->seeds, l->seeds == 1 ? "" : "s");
     ole_page *page;
     ole_status status = ole_run_output(path, train->out, "report.html", error);
-    if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
+    if (status == OLE_OK) status = ole_page_create(&page, title.text, subtitle.text, error);
     if (status != OLE_OK) return status;
     for (const ole_loss_entry *e = l->entry; e < l->entry + l->count; e++) {
         double mean = ole_losses_spread(l, e, NULL, OLE_MEASURED_ERROR).mean;

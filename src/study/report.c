@@ -19,18 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CELL = 64,
-    LONGEST_TITLE = 60 /* bytes; a longer one does not fit the figure */
-};
+enum { LONGEST_TITLE = 60 }; /* bytes; a longer one does not fit the figure */
 
-ole_error_text ole_study_error_text(ole_study_error e, const char *unit) {
-    ole_error_text out = {""};
-    if (isfinite(e.std))
-        snprintf(out.text, sizeof out.text, "%.2f ± %.2f%s", e.mean, e.std, unit);
-    else if (isfinite(e.mean))
-        snprintf(out.text, sizeof out.text, "%.2f%s", e.mean, unit);
-    return out;
+ole_short_text ole_study_error_text(ole_study_error e, const char *unit) {
+    if (isfinite(e.std)) return ole_printed("%.2f ± %.2f%s", e.mean, e.std, unit);
+    return isfinite(e.mean) ? ole_printed("%.2f%s", e.mean, unit) : (ole_short_text){""};
 }
 
 /* The error a study is judged by: of the classifier, or of 1-NN if there is none. */
@@ -56,7 +49,7 @@ static ole_study_error accuracy_of(const ole_study *study, const ole_study_point
 /* The lines of a figure. */
 typedef struct curve {
     ole_series *series;
-    char (*names)[CELL];
+    ole_short_text *names;
     double *numbers; /* x, y and spread of each line, with room for `points` */
     int64_t points;
     int count;
@@ -78,29 +71,23 @@ static void free_curve(curve *c) {
 
 /* λ is 0 or, for a line that is not of one λ, NaN. `vary`: it is another option's value; or NULL.
  */
-static void name_line(const char *vary, bool alone, double lambda, char name[CELL]) {
+static ole_short_text line_name(const char *vary, bool alone, double lambda) {
     const char *both = alone ? "OLÉ" : "softmax + OLÉ";
-    if (vary && isfinite(lambda))
-        snprintf(name, CELL, "%s %g", vary, lambda);
-    else if (vary)
-        snprintf(name, CELL, "%s", vary);
-    else if (lambda == 0.0)
-        snprintf(name, CELL, "softmax");
-    else if (isfinite(lambda))
-        snprintf(name, CELL, "%s, λ = %g", both, lambda);
-    else
-        snprintf(name, CELL, "%s", both);
+    if (vary)
+        return isfinite(lambda) ? ole_printed("%s %g", vary, lambda) : ole_printed("%s", vary);
+    if (lambda == 0.0) return ole_printed("softmax");
+    return isfinite(lambda) ? ole_printed("%s, λ = %g", both, lambda) : ole_printed("%s", both);
 }
 
 static ole_series *add_line(curve *c, const char *vary, bool alone, double lambda) {
     double *numbers = c->numbers + 3 * c->points * c->count;
     ole_series *line = &c->series[c->count];
-    *line = (ole_series){.name = c->names[c->count],
+    *line = (ole_series){.name = c->names[c->count].text,
                          .x = numbers,
                          .y = numbers + c->points,
                          .spread = numbers + 2 * c->points,
                          .band = true};
-    name_line(vary, alone, lambda, c->names[c->count++]);
+    c->names[c->count++] = line_name(vary, alone, lambda);
     return line;
 }
 
@@ -233,11 +220,9 @@ static const struct looks {
                            "epoch", "test error, %"},
 };
 
-enum { CAPTION = 256 };
-
 /* Says what the figure shows, and only that: without softmax alone, or with one seed, it has no
  * dashed line and no bands. */
-static const char *write_caption(const ole_study *study, const ole_figure *f, char out[CAPTION]) {
+static ole_short_text caption_of(const ole_study *study, const ole_figure *f) {
     static const char *const measured[] = {
         [OLE_STUDY_TUNE] = "Error on the validation set.",
         [OLE_STUDY_SWEEP] = "Accuracy on the test set.",
@@ -252,23 +237,20 @@ static const char *write_caption(const ole_study *study, const ole_figure *f, ch
     if (study->kind == OLE_STUDY_TUNE && first->count == 1 && !first->dotted)
         snprintf(single, sizeof single, " Only one %s was tried, %g.",
                  study->vary ? study->vary : "λ", first->x[0]);
-    snprintf(out, CAPTION, "%s%s%s%s",
-             compares && is_alone(study)
-                 ? "Error of 1-NN on the test set after each epoch; the last one counts."
-                 : measured[study->kind],
-             single, dashed ? " Dashed: softmax alone." : "",
-             !bands     ? ""
-             : compares ? " Lines: mean of the runs that did not diverge; bands: ± standard "
-                          "deviation over the seeds."
-                        : " Bands: ± standard deviation over the seeds.");
-    return out;
+    return ole_printed("%s%s%s%s",
+                       compares && is_alone(study)
+                           ? "Error of 1-NN on the test set after each epoch; the last one counts."
+                           : measured[study->kind],
+                       single, dashed ? " Dashed: softmax alone." : "",
+                       !bands ? ""
+                       : compares
+                           ? " Lines: mean of the runs that did not diverge; bands: ± standard "
+                             "deviation over the seeds."
+                           : " Bands: ± standard deviation over the seeds.");
 }
 
-/* "vgg16 on cifar10" */
-typedef char title_text[sizeof(ole_quoted) * 2 + 8];
-
-/* free_curve() it either way. */
-static ole_status draw(const ole_study *study, title_text title, curve *c, ole_figure *figure,
+/* free_curve() it either way.  `title` has the figure's, "vgg16 on cifar10". */
+static ole_status draw(const ole_study *study, ole_short_text *title, curve *c, ole_figure *figure,
                        ole_error *error) {
     const struct looks *look = &looks[study->kind];
     *c = (curve){0};
@@ -276,9 +258,9 @@ static ole_status draw(const ole_study *study, title_text title, curve *c, ole_f
         return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for the curve");
     *figure =
         figure_of(c, study->result.seeds, study->vary ? study->vary : look->x_label, look->y_label);
-    snprintf(title, sizeof(title_text), "%s on %s", ole_quote_string(study->train.net).text,
-             ole_quote_string(ole_page_data_name(study->train.data)).text);
-    if (strlen(title) <= LONGEST_TITLE) figure->title = title;
+    *title = ole_printed("%s on %s", ole_quote_string(study->train.net).text,
+                         ole_quote_string(ole_page_data_name(study->train.data)).text);
+    if (strlen(title->text) <= LONGEST_TITLE) figure->title = title->text;
     figure->x_log = study->kind == OLE_STUDY_TUNE;
     if (study->kind != OLE_STUDY_COMPARE && figure->series_count > 0 && !c->series[0].dotted) {
         figure->x_ticks = c->series[0].x; /* the values that were tried */
@@ -291,24 +273,24 @@ static ole_status draw(const ole_study *study, title_text title, curve *c, ole_f
 
 static void add_tuned(ole_page *page, const ole_study *study) {
     const ole_study_result *r = &study->result;
-    char value[CELL], note[2 * CELL];
     if (r->picked < 0) return;
     const ole_study_point *picked = &r->points[r->picked];
     const ole_study_point *tested = ole_study_find(r, OLE_STUDY_RETRAIN, picked->lambda);
     const ole_study_point *alone = ole_study_find(r, OLE_STUDY_RETRAIN, 0.0);
-    snprintf(value, sizeof value, "%g", picked->lambda);
-    snprintf(note, sizeof note, "validation error %s",
-             ole_study_error_text(picked->validation, " %").text);
-    ole_page_headline(page, study->vary ? study->vary : "λ", value, note);
+    ole_page_headline(
+        page, study->vary ? study->vary : "λ", ole_printed("%g", picked->lambda).text,
+        ole_printed("validation error %s", ole_study_error_text(picked->validation, " %").text)
+            .text);
     if (!tested || tested->finished == 0) return;
     bool compared = alone && alone != tested && alone->finished > 0;
     const ole_study_error error = judged_error(study, tested),
                           other =
                               compared ? judged_error(study, alone) : (ole_study_error){NAN, NAN};
     const ole_page_change change = {error.mean - other.mean, fmax(error.std, other.std), true};
-    snprintf(note, sizeof note, "softmax alone %s", ole_study_error_text(other, " %").text);
+    const ole_short_text note =
+        ole_printed("softmax alone %s", ole_study_error_text(other, " %").text);
     ole_page_compared(page, judged_name(study), ole_study_error_text(error, " %").text,
-                      compared ? note : NULL, &change);
+                      compared ? note.text : NULL, &change);
 }
 
 /* The result of each λ: of a comparison, or of a sweep at its largest number of samples. */
@@ -317,13 +299,13 @@ static void add_sides(ole_page *page, const ole_study *study) {
     int64_t count = study->lambdas.count, first = (study->samples.count - 1) * count;
     for (const ole_study_point *p = &study->result.points[first];
          p < &study->result.points[first + count]; p++) {
-        char name[CELL], note[CELL];
         if (p->finished == 0) continue;
-        name_line(NULL, is_alone(study), p->lambda, name);
-        snprintf(note, sizeof note, "accuracy with %" PRId64 " samples per class", p->samples);
+        const ole_short_text note =
+            sweep ? ole_printed("accuracy with %" PRId64 " samples per class", p->samples)
+                  : ole_printed("%s", judged_name(study));
         ole_study_error error = sweep ? accuracy_of(study, p) : judged_error(study, p);
-        ole_page_headline(page, name, ole_study_error_text(error, " %").text,
-                          sweep ? note : judged_name(study));
+        ole_page_headline(page, line_name(NULL, is_alone(study), p->lambda).text,
+                          ole_study_error_text(error, " %").text, note.text);
     }
 }
 
@@ -345,17 +327,15 @@ static void add_table(ole_page *page, const ole_study *study) {
     if (tested) names[table.columns++] = "test error";
     if (nearest) names[table.columns++] = "1-NN error";
     for (const ole_study_point *p = r->points; p < r->points + r->point_count; p++) {
-        char name[CELL], diverged[40] = "";
-        name_line(study->vary, is_alone(study), p->lambda, name);
-        ole_text_table_add(&table, "%s", name);
+        ole_text_table_add(&table, "%s", line_name(study->vary, is_alone(study), p->lambda).text);
         if (tuned)
             ole_text_table_add(&table, "%s",
                                p->part == OLE_STUDY_RETRAIN ? "all training data"
                                                             : "all but the validation set");
         if (samples) ole_text_table_add(&table, "%" PRId64, p->samples);
-        if (p->diverged > 0)
-            snprintf(diverged, sizeof diverged, ", %" PRId64 " diverged", p->diverged);
-        ole_text_table_add(&table, "%" PRId64 "%s", p->finished, diverged);
+        ole_text_table_add(&table, "%" PRId64 "%s", p->finished,
+                           p->diverged > 0 ? ole_printed(", %" PRId64 " diverged", p->diverged).text
+                                           : "");
         if (tuned) ole_text_table_add(&table, "%s", ole_study_error_text(p->validation, " %").text);
         if (tested) ole_text_table_add(&table, "%s", ole_study_error_text(p->test, " %").text);
         if (nearest) ole_text_table_add(&table, "%s", ole_study_error_text(p->knn1, " %").text);
@@ -368,23 +348,24 @@ static void add_table(ole_page *page, const ole_study *study) {
 static ole_status write_page(const ole_study *study, const ole_figure *figure, ole_error *error) {
     const ole_study_result *r = &study->result;
     const struct looks *look = &looks[study->kind];
-    title_text title, subtitle;
-    char path[OLE_RUN_PATH], runs[CELL], caption[CAPTION];
-    snprintf(title, sizeof title, "%s on %s", look->title,
-             ole_quote_string(ole_page_data_name(study->train.data)).text);
-    snprintf(subtitle, sizeof subtitle, "%s · %" PRId64 " epoch%s · %" PRId64 " seed%s",
-             ole_quote_string(study->train.net).text, study->train.epochs,
-             study->train.epochs == 1 ? "" : "s", r->seeds, r->seeds == 1 ? "" : "s");
+    char path[OLE_RUN_PATH];
+    const ole_short_text title = ole_printed(
+        "%s on %s", look->title, ole_quote_string(ole_page_data_name(study->train.data)).text);
+    const ole_short_text subtitle =
+        ole_printed("%s · %" PRId64 " epoch%s · %" PRId64 " seed%s",
+                    ole_quote_string(study->train.net).text, study->train.epochs,
+                    study->train.epochs == 1 ? "" : "s", r->seeds, r->seeds == 1 ? "" : "s");
     ole_page *page;
     ole_status status = ole_run_output(path, study->train.out, "report.html", error);
-    if (status == OLE_OK) status = ole_page_create(&page, title, subtitle, error);
+    if (status == OLE_OK) status = ole_page_create(&page, title.text, subtitle.text, error);
     if (status != OLE_OK) return status;
     (study->kind == OLE_STUDY_TUNE ? add_tuned : add_sides)(page, study);
-    snprintf(runs, sizeof runs, "%" PRId64 " of %" PRId64, r->ended, r->total);
-    if (r->ended < r->total) ole_page_headline(page, "runs", runs, "running or interrupted");
+    if (r->ended < r->total)
+        ole_page_headline(page, "runs",
+                          ole_printed("%" PRId64 " of %" PRId64, r->ended, r->total).text,
+                          "running or interrupted");
     ole_page_section(page, look->heading);
-    if (figure->series_count > 0)
-        ole_page_figure(page, figure, write_caption(study, figure, caption));
+    if (figure->series_count > 0) ole_page_figure(page, figure, caption_of(study, figure).text);
     add_table(page, study);
     status = ole_page_write(page, path, error);
     ole_page_free(page);
@@ -393,10 +374,10 @@ static ole_status write_page(const ole_study *study, const ole_figure *figure, o
 
 ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
     static const char *const names[] = {"curve.svg", "curve.png"};
-    title_text title;
+    ole_short_text title;
     curve c;
     ole_figure figure;
-    ole_status status = draw(study, title, &c, &figure, error);
+    ole_status status = draw(study, &title, &c, &figure, error);
     for (size_t i = 0; i < 2 && status == OLE_OK && figure.series_count > 0; i++) {
         char path[OLE_RUN_PATH];
         status = ole_run_output(path, study->train.out, names[i], error);
@@ -409,13 +390,12 @@ ole_status ole_study_write_report(const ole_study *study, ole_error *error) {
 }
 
 ole_status ole_study_draw_curve(const ole_study *study, ole_page *page, ole_error *error) {
-    char caption[CAPTION];
-    title_text title;
+    ole_short_text title;
     curve c;
     ole_figure figure;
-    ole_status status = draw(study, title, &c, &figure, error);
+    ole_status status = draw(study, &title, &c, &figure, error);
     if (status == OLE_OK && figure.series_count > 0)
-        ole_page_figure(page, &figure, write_caption(study, &figure, caption));
+        ole_page_figure(page, &figure, caption_of(study, &figure).text);
     free_curve(&c);
     return status;
 }

@@ -95,11 +95,9 @@ const ole_study_point *ole_study_find(const ole_study_result *result, ole_study_
 
 /* ---- results.json ------------------------------------------------------------------------- */
 
-static void put_error(ole_json *w, const char *name, ole_study_error e) {
-    char key[40];
-    ole_json_number(w, name, e.mean);
-    snprintf(key, sizeof key, "%s_std", name);
-    ole_json_number(w, key, e.std);
+static void put_error(ole_json *w, const char *key, ole_study_error e) {
+    ole_json_number(w, key, e.mean);
+    ole_json_number(w, ole_printed("%s_std", key).text, e.std);
 }
 
 static void put_run(ole_json *w, const ole_study_run *run) {

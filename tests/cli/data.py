@@ -233,7 +233,7 @@ def check_check(ole, work):
     check(ole, "data check folder:photos", f"{listed}folder: 8 samples to train on, 2 to test; 2 classes; 1x2x2 bytes; "
           "4 other files skipped: not images, or not in a class folder\n")
     told = read_json(ole, "data", "check", "folder:photos", "--json")
-    check_that("what is passed over, as JSON", told["passed_over"] == 4 and told["unreadable"] == [] and
+    check_that("what is passed over, as JSON", told["other_file_count"] == 4 and told["unreadable"] == [] and
                told["other_files"] == [{"file": path, "reason": reason} for path, reason in others])
     done = ole.run(*"train folder:photos --net FC4 --epochs 1 --no-report --out passed".split())
     check_that(f"... by training too: {done.stderr}", done.stderr.startswith(

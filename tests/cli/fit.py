@@ -68,6 +68,9 @@ def check_linear(ole, work):
     unknown = [sum(not one["known"] for one in answer) / len(answer) for answer in (known, far)]
     check_that(f"predict: {right}, unknown {unknown}", right > 0.9 and unknown[0] < 0.25 and unknown[1] > 0.4)
     text = ole.run(*"fit X.npy X.txt --out m.safetensors".split()).stdout
+    swapped = ole.run(*"fit X.txt X.npy --out n.safetensors".split())
+    check_that("swapped arguments", swapped.returncode == 1 and
+               swapped.stderr.endswith("; name the features first, then the labels\n"))
     check_that(f"what was tried is printed: {text}", "tried on held-out rows" in text and "  chosen\n" in text and
                f"chosen without novel samples, of the scores that can be exported: {told['threshold_score']}\n" in text)
     check_next(ole, text, "predict", "export")

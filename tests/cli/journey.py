@@ -284,6 +284,8 @@ def check_vectors(ole, work):
     check(ole, "predict vectors y.npy new.ppm", code=1, err="ole predict: y.npy: the shape must be (N, D), "
           "(N, H, W), (N, C, H, W) or (N, H, W, C) with 1 to 4 channels C\nole predict: new.ppm: not a .npy file, as its first bytes are not \\x93NUMPY: "
           "save it again with numpy.save\n")
+    check(ole, "predict X.npy vectors", code=1, err="ole predict: X.npy is an array, not a model; name the model first\n")
+    check(ole, "predict new.ppm vectors", code=1, err="ole predict: new.ppm is an image, not a model; name the model first\n")
     first = ole.run(*"predict vectors X.npy".split()).stdout.splitlines()[0]
     check_that("... and says which", re.match(r"X.npy, row 0: [01] \d\.\d{3} \([01] ", first))
 

@@ -95,7 +95,7 @@ def check_failures(ole):
           err="ole train: nowhere: no run to resume\n")
     large = ole.run("train", "digits", "--net", "FC65536(x1000)", "--out", "large")
     check_that(f"a net larger than memory: {large.stderr}", large.returncode == 1 and re.fullmatch(
-        r"ole train: the weights, with gradients and the optimiser's state: needs 6.39e\+04 GiB of "
+        r"ole train: the weights, with gradients and the optimiser's state: needs 4.8e\+04 GiB of "
         r"memory, [\d.e+]+ GiB are free: use a smaller net; OLE_MEMORY_CHECK=off tries it anyway\n", large.stderr))
     run_nan = ole.run(*SMALL.split(), "--lr", "1e30", "--epochs", "2", "--out", "nan")
     check_that("a diverging run", run_nan.returncode == 1 and
