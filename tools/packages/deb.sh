@@ -49,7 +49,7 @@ build_in() { # ROOT FOLDER
     mkdir -p "$place"
     cp "$source" "$place/ole_$version.orig.tar.xz"
     tar -x -C "$place" -f "$source"
-    git archive HEAD debian | tar -x -C "$place/ole-$version"
+    git archive "$commit" debian | tar -x -C "$place/ole-$version"
     as_root "$root" sh -c "cd /$2/ole-$version && mk-build-deps --install --remove \
         --tool 'apt-get -q -y --no-install-recommends' debian/control && rm -f ole-build-deps*"
     as_root "$root" sh -c "cd /$2/ole-$version && SOURCE_DATE_EPOCH=$epoch \
@@ -78,7 +78,7 @@ test_packages() { # SUITE FOLDER
     mkdir -p "$root/packages" "$root/checkout"
     cp "$2"/*.deb "$root/packages/"
     rm -f "$root"/packages/*-dbgsym_*
-    git archive HEAD debian/tests examples | tar -x -C "$root/checkout"
+    git archive "$commit" debian/tests examples | tar -x -C "$root/checkout"
     as_root "$root" sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends /packages/*.deb'
     # shellcheck disable=SC2013 # names are words
     for name in $(sed -n 's/^Tests: //p' debian/tests/control); do
@@ -108,8 +108,9 @@ version=$(sed -n '1s/^ole (\(.*\)-.*/\1/p' debian/changelog)
 mkdir -p "$base"
 base=$(cd "$base" && pwd)
 source=$base/ole-$version.tar.xz
-epoch=$(git log -1 --format=%ct)
-tools/packages/source.sh "$source"
+commit=${OLE_COMMIT:-$(git rev-parse HEAD)} # HEAD may move while this runs
+epoch=$(git log -1 --format=%ct "$commit")
+OLE_COMMIT=$commit tools/packages/source.sh "$source"
 steps=(build_packages)
 [ $twice = no ] || steps+=(build_again)
 steps+=(test_packages)

@@ -64,7 +64,9 @@ same() { [ "$2" = "$version" ] || problem "$1 says ${2:-nothing}, include/ole/ba
 
 version=$(sed -n 's/^#define OLE_VERSION_[A-Z]* \([0-9]*\).*/\1/p' include/ole/base.h | paste -sd .)
 soname=$(sed -n 's/^set(ole_soversion \(.*\))/\1/p' CMakeLists.txt)
-epoch=$(git log -1 --format=%ct)
+OLE_COMMIT=$(git rev-parse HEAD) # HEAD may move while this runs
+export OLE_COMMIT
+epoch=$(git log -1 --format=%ct "$OLE_COMMIT")
 export SOURCE_DATE_EPOCH=$epoch
 say "checking version $version, soname $soname"
 [ -z "$(git status --porcelain)" ] || problem "the tree is not clean: commit or remove what 'git status' lists"

@@ -99,7 +99,7 @@ build_wheel() { # KIND FOLDER
     local folder=$builder/build/$1
     rm -rf "$folder"
     mkdir -p "$folder/source"
-    git archive HEAD | tar -x -C "$folder/source"
+    git archive "$commit" | tar -x -C "$folder/source"
     if [ "$1" = cuda ]; then
         OLE_BIND=$(readlink -f "${CUDA_PATH:-/usr/local/cuda}")
         export OLE_BIND
@@ -153,7 +153,7 @@ test_in_debian() { # KIND SUITE ROOT
     prepare "$2" "$root"
     rm -rf "$root/wheel"
     mkdir -p "$root/wheel"
-    git archive HEAD tests tools/packages/wheel examples | tar -x -C "$root/wheel"
+    git archive "$commit" tests tools/packages/wheel examples | tar -x -C "$root/wheel"
     cp "$base/$1"/*.whl "$root/wheel/"
     chmod -R a+rwX "$root/wheel"
     as_root "$root" sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends python3 python3-venv ca-certificates'
@@ -168,7 +168,7 @@ test_here() { # KIND
     folder=$(mktemp -d)
     # shellcheck disable=SC2064 # this folder; `logged` runs the function in a shell of its own
     trap "rm -rf '$folder'" EXIT
-    git archive HEAD tests tools/packages/wheel examples | tar -x -C "$folder"
+    git archive "$commit" tests tools/packages/wheel examples | tar -x -C "$folder"
     cp "$base/$1"/*.whl "$folder/"
     cd "$folder"
     unset PYTHONPATH OLE_LIBRARY
@@ -195,7 +195,8 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ ${#kinds[@]} -gt 0 ] || kinds=(native pure)
-epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+commit=${OLE_COMMIT:-$(git rev-parse HEAD)} # HEAD may move while this runs
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct "$commit")}
 mkdir -p "$base"
 base=$(cd "$base" && pwd)
 builder=$base/builder
