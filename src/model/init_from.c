@@ -60,7 +60,7 @@ static ole_status load_safetensors(ole_network *network, const ole_safetensors *
         const char *name = ole_safetensors_get(file, k)->name;
         bool state = strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0 ||
                      strncmp(name, "average.", 8) == 0;
-        if (!used[k] && !state && !ole_published_is_counter(name))
+        if (!used[k] && !state && !ole_tensor_is_state(name))
             skip(t, ole_quote_string(name).text);
     }
     free(used);
