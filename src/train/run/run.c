@@ -492,6 +492,10 @@ static void warn_of_options(const ole_run *run, int64_t batch) {
     if (s->milestones > 0 && s->milestone[0] >= s->epochs)
         ole_run_say(o, "warning: milestones %s: the learning rate does not drop within %g epoch%s",
                     o->milestones, s->epochs, s->epochs == 1.0 ? "" : "s");
+    if (strcmp(o->keep, "best") == 0 &&
+        ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] == 0)
+        ole_run_say(o, "warning: keep best: no samples are held out to choose an epoch by, so the "
+                       "last is kept; add --val-split 10%%");
 }
 
 /* An error on one rank is an error on all; only open_recorded() may fail on one alone. */

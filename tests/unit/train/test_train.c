@@ -581,7 +581,9 @@ static void test_best(void **state) {
     o.out = plain; /* without a validation split the best is the last */
     o.val_split = 0.0;
     o.epochs = 3;
+    o.keep = "best";
     train(&o);
+    assert_non_null(strstr(w.messages, "warning: keep best: no samples are held out"));
     assert_false(same_tensor(out, plain, "1.linear.weight"));
     char best[500];
     snprintf(best, sizeof best, "%s/best.safetensors", plain);
