@@ -27,10 +27,11 @@ static ole_network *get_network(int i) {
 }
 
 static void load(ole_network *network, const char *path) {
-    char report[OLE_REPORT_ROOM];
+    char report[OLE_REPORT_ROOM], warning[OLE_REPORT_ROOM];
     ole_error error = {0};
     memset(report, 1, sizeof report);
-    ole_status status = ole_init_from(network, path, report, &error);
+    memset(warning, 1, sizeof warning);
+    ole_status status = ole_init_from(network, path, report, warning, &error);
     if (status != OLE_OK) {
         check_error(status, &error);
         return;
@@ -41,6 +42,8 @@ static void load(ole_network *network, const char *path) {
     require(strncmp(report, path, strlen(path)) == 0, "the report does not begin with the file");
     require(strncmp(report + strlen(path), ": 0 loaded", 10) != 0,
             "it succeeds and has loaded nothing");
+    require(memchr(warning, '\0', sizeof warning) != NULL, "the warning has no end");
+    require(strpbrk(warning, "\n\r\x1b") == NULL, "the warning is not one plain line");
 }
 
 void fuzz_one(const uint8_t *bytes, size_t size) {

@@ -10,6 +10,8 @@
 #include "common/common.h"
 #include "common/trained_data.h"
 
+#include "base/quote.h"
+#include "data/images/image_name.h"
 #include "formats/input.h"
 
 #include <inttypes.h>
@@ -37,14 +39,27 @@ static float *read_beside(const char *path, const char *column, int64_t dims, in
     return rows;
 }
 
+/* What to do with an image where the model takes features. */
+static void explain_image(ole_error *error, const char *model, const char *path, int features) {
+    char *image = ole_shell_word(path), *of = ole_shell_word(model);
+    if (image && of)
+        snprintf(error->message, sizeof error->message,
+                 "%s: an image, but the model takes rows of %d features; make them, then predict: "
+                 "ole features BACKBONE %s --out F.npy L.txt && ole predict %s F.npy",
+                 ole_quote_string(path).text, features, image, of);
+    free(image);
+    free(of);
+}
+
 ole_status read_sample_rows(const char *command, const ole_model *model, const char *model_path,
                             const char *path, float **samples, int64_t *count, ole_error *error) {
     const ole_model_info *info = ole_model_get_info(model);
     ole_status status = ole_model_read_npy(model, path, samples, count, error);
     const char *dot = strrchr(path, '.');
-    if (status == OLE_OK || info->height != 1 || info->width != 1 || !dot ||
-        strcmp(dot, ".csv") != 0)
-        return status;
+    if (status == OLE_OK || info->height != 1 || info->width != 1) return status;
+    if (status == OLE_ERROR_FORMAT && ole_image_has_name(path))
+        explain_image(error, model_path, path, info->channels);
+    if (!dot || strcmp(dot, ".csv") != 0) return status;
     char name[256], number[24];
     const int64_t dims = info->channels;
     int64_t columns = 0;

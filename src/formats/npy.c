@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/memory_file.h"
 #include "base/quote.h"
+#include "formats/half.h"
 #include "formats/npy_header.h"
 
 #include <errno.h>
@@ -169,19 +170,6 @@ static uint64_t load_bits(const unsigned char *at, size_t size, bool swapped) {
     }
 }
 
-static double half_to_double(uint64_t bits) {
-    int exponent = (int)(bits >> 10 & 0x1f);
-    double mantissa = (double)(bits & 0x3ff);
-    double value;
-    if (exponent == 0x1f)
-        value = mantissa == 0 ? INFINITY : NAN;
-    else if (exponent == 0)
-        value = ldexp(mantissa, -24);
-    else
-        value = ldexp(mantissa + 1024, exponent - 25);
-    return bits >> 15 & 1 ? -value : value;
-}
-
 /* Bits of a signed or unsigned integer type as int64; the caller has ruled out u8 overflow. */
 static int64_t bits_to_integer(uint64_t bits, ole_dtype dtype) {
     switch (dtype) {
@@ -202,7 +190,7 @@ static double bits_to_double(uint64_t bits, ole_dtype dtype) {
     double wide;
     switch (dtype) {
     case OLE_F16:
-        return half_to_double(bits);
+        return ole_half_to_double((uint16_t)bits);
     case OLE_F32:
         memcpy(&single, &low, sizeof single);
         return single;

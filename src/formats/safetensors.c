@@ -13,6 +13,7 @@
 #include "base/memory_file.h"
 #include "base/quote.h"
 #include "base/read_file.h"
+#include "formats/half.h"
 #include "formats/json.h"
 #include "formats/parse_json.h"
 
@@ -53,10 +54,24 @@ bool ole_tensor_read(const ole_tensor *tensor, ole_dtype as, void *out) {
         if (count > 0) memcpy(out, tensor->data, count * ole_dtype_size(as));
         return true;
     }
-    if (tensor->dtype != OLE_F64 || as != OLE_F32) return false;
+    if (as != OLE_F32) return false;
     for (size_t i = 0; i < count; i++) {
+        const char *at = (const char *)tensor->data + i * ole_dtype_size(tensor->dtype);
         double value;
-        memcpy(&value, (const char *)tensor->data + i * sizeof value, sizeof value);
+        uint16_t bits;
+        switch (tensor->dtype) {
+        case OLE_F64:
+            memcpy(&value, at, sizeof value);
+            break;
+        case OLE_F16:
+        case OLE_BF16:
+            memcpy(&bits, at, sizeof bits);
+            value = tensor->dtype == OLE_F16 ? ole_half_to_double(bits)
+                                             : (double)ole_bfloat_to_float(bits);
+            break;
+        default:
+            return false;
+        }
         ((float *)out)[i] = (float)value;
     }
     return true;
@@ -182,6 +197,12 @@ static ole_status read_bytes(const ole_safetensors *file, FILE *from, char *byte
                     ferror(from) ? strerror(errno) : "another program is truncating it");
 }
 
+/* The start of PyTorch's own files: a zip archive, or a pickle of version 2 to 5. */
+static bool is_of_torch(const char prefix[PREFIX]) {
+    return memcmp(prefix, "PK\3\4", 4) == 0 ||
+           ((unsigned char)prefix[0] == 0x80 && prefix[1] >= 2 && prefix[1] <= 5);
+}
+
 /* The header of a file of `size` bytes; the elements follow. */
 static ole_status read_header(ole_safetensors *file, FILE *from, uint64_t size, ole_error *error) {
     char prefix[PREFIX];
@@ -193,7 +214,13 @@ static ole_status read_header(ole_safetensors *file, FILE *from, uint64_t size, 
     uint64_t length = 0;
     for (size_t i = 0; i < PREFIX; i++)
         length |= (uint64_t)(unsigned char)prefix[i] << (8 * i);
-    if (length > MAX_HEADER || length > size - PREFIX)
+    bool too_long = length > MAX_HEADER || length > size - PREFIX;
+    if (too_long && is_of_torch(prefix))
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: a PyTorch checkpoint; convert it to safetensors first: python3 -m "
+                        "ole.convert IN.pth OUT.safetensors",
+                        file->name.text);
+    if (too_long)
         return ole_fail(error, OLE_ERROR_FORMAT,
                         "%s: the header should have %" PRIu64
                         " bytes, but the whole file has %" PRIu64 ": " DAMAGED,
@@ -248,8 +275,13 @@ static ole_status parse_tensor(const ole_safetensors *file, const char *name, co
                                entry *e, ole_error *error) {
     size_t bytes = 0;
     e->tensor = (ole_tensor){.name = name};
-    if (!find_type(json_object_get(json, "dtype"), &e->tensor.dtype))
-        return fail_tensor(file, name, "its dtype is missing or unknown", error);
+    const json_t *type = json_object_get(json, "dtype");
+    if (!json_is_string(type)) return fail_tensor(file, name, "its dtype is missing", error);
+    if (!find_type(type, &e->tensor.dtype))
+        return ole_fail(error, OLE_ERROR_FORMAT,
+                        "%s: tensor '%s': its dtype '%s' is unknown; convert it to F32",
+                        file->name.text, ole_quote_string(name).text,
+                        ole_quote_string(json_string_value(type)).text);
     if (!parse_shape(json_object_get(json, "shape"), &e->tensor, &bytes))
         return fail_tensor(file, name, "its shape is missing, wrong or too large", error);
     const json_t *offsets = json_object_get(json, "data_offsets");

@@ -35,8 +35,8 @@ typedef struct ole_metadata {
 int64_t ole_tensor_count(const ole_tensor *tensor);
 
 /*
- * Copies the elements as OLE_F32 (from float32 or float64), OLE_F64 or OLE_I64 (from the same
- * type). False for any other type.
+ * Copies the elements as OLE_F32 (from any float type), OLE_F64 or OLE_I64 (from the same type).
+ * False for any other type.
  */
 bool ole_tensor_read(const ole_tensor *tensor, ole_dtype as, void *out);
 

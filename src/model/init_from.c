@@ -15,7 +15,11 @@
 /* Counts, and the first names of tensors that did not fit. */
 typedef struct tally {
     int loaded, skipped, left;
+    int unneeded; /* counters of batches, and the state of a run */
     char skipped_names[120], left_names[120];
+    int first_gap; /* the first parameter left, unless weights of this network may lack it; or -1 */
+    bool behind_it;         /* later ones were loaded */
+    char other_images[160]; /* the layer left as it is for images of other channels or size */
 } tally;
 
 static void add_name(char names[120], const char *name) {
@@ -39,6 +43,39 @@ static void leave(tally *t, const char *name) {
 
 /* ---- safetensors -------------------------------------------------------------------------- */
 
+/* Whether a tensor is the convolution `param`, but for images of other channels. */
+static bool has_other_channels(const ole_tensor *tensor, const ole_param *param) {
+    return tensor && tensor->ndim == 4 && param->ndim == 4 && tensor->shape[0] == param->shape[0] &&
+           tensor->shape[1] != param->shape[1] && tensor->shape[2] == param->shape[2] &&
+           tensor->shape[3] == param->shape[3];
+}
+
+/* Whether a tensor is the linear layer `param` over all pixels, but for images of another size. */
+static bool has_other_size(const ole_tensor *tensor, const ole_graph *graph,
+                           const ole_param *param) {
+    const ole_node *node = &graph->node[param->node];
+    return tensor && tensor->ndim >= 2 && node->op == OLE_OP_LINEAR &&
+           graph->node[node->input[0]].op == OLE_OP_FLATTEN &&
+           tensor->shape[0] == param->shape[0] && ole_tensor_count(tensor) != param->count;
+}
+
+/* Parameter i stays as it is.  The classifier may be one of other classes, layers that read all
+ * channels or pixels may be for other images, and a bias that no one published is 0. */
+static void leave_param(tally *t, const ole_graph *graph, int i, const ole_tensor *tensor) {
+    const ole_param *param = &graph->param[i];
+    leave(t, param->name);
+    if (param->node == graph->classifier) return;
+    if (i == 0 && has_other_channels(tensor, param))
+        snprintf(t->other_images, sizeof t->other_images,
+                 "%s is for images of %d channels, these have %d", param->name,
+                 (int)tensor->shape[1], (int)param->shape[1]);
+    else if (has_other_size(tensor, graph, param))
+        snprintf(t->other_images, sizeof t->other_images, "%s is for images of another size",
+                 param->name);
+    else if (t->first_gap < 0 && (tensor || param->kind != OLE_PARAM_BIAS))
+        t->first_gap = i;
+}
+
 static ole_status load_safetensors(ole_network *network, const ole_safetensors *file, float *plain,
                                    tally *t, ole_error *error) {
     const ole_graph *graph = network->graph;
@@ -48,9 +85,10 @@ static ole_status load_safetensors(ole_network *network, const ole_safetensors *
     for (int i = 0; i < graph->params; i++) {
         const ole_tensor *tensor = ole_published_find(file, graph, i);
         if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) {
-            leave(t, graph->param[i].name);
+            leave_param(t, graph, i, tensor);
             continue;
         }
+        t->behind_it |= t->first_gap >= 0 && graph->param[i].node != graph->classifier;
         ole_tensor_read(tensor, OLE_F32, plain);
         ole_params_set(network->params, i, plain);
         used[ole_safetensors_index(file, tensor)] = true;
@@ -58,9 +96,10 @@ static ole_status load_safetensors(ole_network *network, const ole_safetensors *
     }
     for (size_t k = 0; k < count; k++) {
         const char *name = ole_safetensors_get(file, k)->name;
-        bool state = strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0 ||
-                     strncmp(name, "average.", 8) == 0;
-        if (!used[k] && !state && !ole_published_is_counter(name))
+        if (used[k]) continue;
+        if (ole_tensor_is_state(name))
+            t->unneeded++;
+        else
             skip(t, ole_quote_string(name).text);
     }
     free(used);
@@ -153,21 +192,48 @@ static ole_status load_file(ole_network *network, const char *path, float *plain
     return status;
 }
 
+/* What of a network that its weights do not fill should be known; "": nothing. */
+static void warn(const tally *t, const ole_graph *graph, const char *name,
+                 char warning[OLE_REPORT_ROOM]) {
+    if (t->first_gap >= 0)
+        snprintf(
+            warning, OLE_REPORT_ROOM,
+            "warning: %s: nothing in it fits %s and the layers after it, which start untrained; "
+            "if these are weights of another network, name that with --net",
+            name, graph->param[t->first_gap].name);
+    else if (t->other_images[0])
+        snprintf(warning, OLE_REPORT_ROOM, "warning: %s: %s; it starts untrained", name,
+                 t->other_images);
+}
+
 ole_status ole_init_from(ole_network *network, const char *path, char report[OLE_REPORT_ROOM],
-                         ole_error *error) {
+                         char warning[OLE_REPORT_ROOM], ole_error *error) {
     float *plain = ole_network_plain(network);
     if (!plain) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for initial weights");
-    tally t = {0};
+    tally t = {.first_gap = -1};
     ole_status status = load_file(network, path, plain, &t, error);
     free(plain);
     if (status != OLE_OK) return status;
-    snprintf(report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left unchanged%s%s%s",
-             ole_quote_string(path).text, t.loaded, t.skipped, t.skipped ? " (" : "",
-             t.skipped_names, t.skipped ? ")" : "", t.left, t.left ? " (" : "", t.left_names,
-             t.left ? ")" : "");
-    if (t.loaded > 0) return OLE_OK;
-    return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: no tensor in it fits the net",
-                    report);
+    const ole_quoted name = ole_quote_string(path);
+    int used = snprintf(
+        report, OLE_REPORT_ROOM, "%s: %d loaded, %d skipped%s%s%s, %d left unchanged%s%s%s",
+        name.text, t.loaded, t.skipped, t.skipped ? " (" : "", t.skipped_names,
+        t.skipped ? ")" : "", t.left, t.left ? " (" : "", t.left_names, t.left ? ")" : "");
+    if (t.unneeded > 0)
+        snprintf(report + used, (size_t)(OLE_REPORT_ROOM - used), ", %d not needed", t.unneeded);
+    *warning = '\0';
+    warn(&t, network->graph, name.text, warning);
+    if (t.loaded == 0)
+        return ole_fail(error, OLE_ERROR_ARGUMENT, "init_from %s: no tensor in it fits the net",
+                        report);
+    if (t.behind_it)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "init_from %s: weights of another network: nothing in it fits %s, though "
+                        "later layers fit (%d tensors loaded, %d skipped, %d left); name their "
+                        "network with --net",
+                        name.text, network->graph->param[t.first_gap].name, t.loaded, t.skipped,
+                        t.left);
+    return OLE_OK;
 }
 
 /* Whether a name starts with the prefix; numbers match whole: 1 is not a prefix of 10. */

@@ -1,5 +1,6 @@
 /*
- * src/model/pretrained.c - reads config.json and README.md beside published weights.
+ * src/model/pretrained.c - finds the network of published weights, and reads config.json and
+ * README.md beside them.
  *
  * timm's config.json has mean, std and input_size under pretrained_cfg, others have them at the
  * top, transformers as image_mean and image_std.  A hub's README.md begins with a block of YAML
@@ -13,14 +14,16 @@
 #include "base/read_file.h"
 #include "formats/parse_json.h"
 #include "model/hub.h"
+#include "model/model_card.h"
 #include "model/option_syntax.h"
-#include "net/zoo.h"
+#include "model/published_names.h"
+#include "ole/train/net.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST = 1 << 20, MOST_CHANNELS = 4 };
+enum { LARGEST = 1 << 20, MOST_CHANNELS = 4, LARGEST_SIDE = 4096 };
 
 /* The file `name` beside the weights; false: there is none. */
 static bool find_beside(const char *weights, const char *name, char path[OLE_RUN_PATH]) {
@@ -84,11 +87,12 @@ static void take_config(ole_pretrained *p, const json_t *top) {
     if (good && ole_normalize_parse(&spec, text, NULL) == OLE_OK) strcpy(p->normalize, text);
     json_int_t c = json_integer_value(json_array_get(size, 0));
     json_int_t h = json_integer_value(json_array_get(size, 1));
-    if (json_array_size(size) == 3 && c >= 1 && c <= MOST_CHANNELS && h >= 1 && h <= 4096) {
+    if (json_array_size(size) == 3 && c >= 1 && c <= MOST_CHANNELS && h >= 1 && h <= LARGEST_SIDE) {
         p->channels = (int)c;
         p->side = (int)h;
+        p->side_stated = true;
     }
-    if (net && strlen(net) < sizeof p->net && ole_zoo_find(net)) strcpy(p->net, net);
+    if (net) snprintf(p->architecture, sizeof p->architecture, "%.63s", ole_quote_string(net).text);
 }
 
 /* ---- README.md ---------------------------------------------------------------------------- */
@@ -109,11 +113,90 @@ static void take_licence(ole_pretrained *p, const char *text) {
     }
 }
 
-ole_status ole_pretrained_read(ole_pretrained *p, const char *weights, ole_error *error) {
-    char path[OLE_RUN_PATH], *bytes = NULL;
+/* ---- The network -------------------------------------------------------------------------- */
+
+/* What timm calls a named network.  The paper's vgg11, vgg16 and vgg19 are nets for small images,
+ * of which timm has none. */
+static const char *architecture_of(const ole_zoo_entry *net) {
+    if (strcmp(net->name, "vgg16-224") == 0) return "vgg16";
+    return strcmp(net->name, "vgg16bn-224") == 0 ? "vgg16_bn" : net->name;
+}
+
+/* Takes the network, and the size of its images where none is stated, from the card of a model of
+ * ours or else from the tensors. */
+static ole_status find_net(ole_pretrained *p, const ole_safetensors *file, const char *weights,
+                           ole_error *error) {
+    ole_card card;
+    const ole_zoo_entry *net = NULL;
+    const ole_quoted name = ole_quote_string(weights);
+    if (ole_safetensors_metadata(file, "net") &&
+        ole_card_read(&card, file, weights, NULL) == OLE_OK) {
+        bool square =
+            card.input.h == card.input.w && card.input.h > 1 && card.input.h <= LARGEST_SIDE;
+        int length = snprintf(p->net, sizeof p->net, "%s", card.net);
+        if (p->side == 0 && square) p->side = (int)card.input.h;
+        if (p->channels == 0 && square && card.input.c <= MOST_CHANNELS)
+            p->channels = (int)card.input.c;
+        ole_card_free(&card);
+        if (length < (int)sizeof p->net) return OLE_OK;
+    }
+    ole_status status = ole_published_net(file, &net, error);
+    if (status != OLE_OK) return status;
+    if (!net && p->architecture[0])
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: weights of the architecture '%s', whose layers none of the named "
+                        "networks has; name a network with these layers with --net",
+                        name.text, p->architecture);
+    if (!net)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: these are weights of another network than 'ole net' lists; name it "
+                        "with --net",
+                        name.text);
+    if (p->architecture[0] && strcmp(p->architecture, architecture_of(net)) != 0)
+        return ole_fail(
+            error, OLE_ERROR_ARGUMENT,
+            "%s: weights of the architecture '%s', which is none of the named networks; "
+            "--net %s has the same layers",
+            name.text, p->architecture, net->name);
+    strcpy(p->net, net->name);
+    if (p->side == 0) p->side = (int)net->input.h;
+    return OLE_OK;
+}
+
+/* What the tensors in the file at `path` tell: without a `net`, that; and the channels. */
+static ole_status read_tensors(ole_pretrained *p, const char *path, const char *weights,
+                               const char *net, ole_error *error) {
+    size_t length = strlen(path);
+    if (length >= 11 && strcmp(path + length - 11, ".caffemodel") == 0) {
+        if (net) return OLE_OK;
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "%s: a Caffe model does not state its network; name it with --net",
+                        ole_quote_string(weights).text);
+    }
+    ole_safetensors *file;
+    ole_status status = ole_safetensors_open(&file, path, error);
+    if (status != OLE_OK) return status;
+    if (!net) {
+        status = find_net(p, file, weights, error);
+        net = p->net;
+    }
+    if (status == OLE_OK && p->channels == 0) {
+        int c, h, w;
+        ole_net_input(net, &c, &h, &w);
+        p->channels = ole_published_channels(file, net, (ole_shape){c, h, w});
+    }
+    ole_safetensors_close(file);
+    return status;
+}
+
+/* ---- All of it ---------------------------------------------------------------------------- */
+
+ole_status ole_pretrained_read(ole_pretrained *p, const char *weights, const char *net,
+                               ole_error *error) {
+    char file[OLE_RUN_PATH], path[OLE_RUN_PATH], *bytes = NULL;
     size_t size;
     *p = (ole_pretrained){0};
-    ole_status status = ole_weights_fetch(weights, false, path, error);
+    ole_status status = ole_weights_fetch(weights, false, file, error);
     if (status != OLE_OK) return status;
     if (find_beside(weights, "config.json", path) &&
         ole_read_file(path, LARGEST, &bytes, &size, NULL) == OLE_OK) {
@@ -137,5 +220,5 @@ ole_status ole_pretrained_read(ole_pretrained *p, const char *weights, ole_error
         take_licence(p, bytes);
         free(bytes);
     }
-    return OLE_OK;
+    return read_tensors(p, file, weights, net, error);
 }

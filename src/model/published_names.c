@@ -7,6 +7,8 @@
  */
 #include "model/published_names.h"
 
+#include "base/error.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +26,16 @@ int ole_stage_of(const ole_graph *graph, const ole_node *of) {
 
 /*
  * ResNets: conv1, bn1, layer1.0.conv1, layer1.0.bn1, layer1.0.downsample.0, fc. Ours are 1.conv,
- * 1.norm, 3.block1.conv1, 3.block1.norm1, 3.block1.shortcut.conv, classifier.
+ * 1.norm, 3.block1.conv1, 3.block1.norm1, 3.block1.shortcut.conv, classifier.  Outside of blocks
+ * only the first token's layers, the stem, and the classifier have such names.
  */
 static bool name_resnet(const ole_graph *graph, const ole_node *node, char name[NAME]) {
     const char *rest = strchr(node->name, '.'), *part = rest ? rest + 1 : "fc";
+    bool in_block = rest && strncmp(part, "block", 5) == 0;
     int used = 0;
-    if (rest && strncmp(part, "block", 5) == 0) {
+    if (ole_stage_of(graph, &graph->node[graph->token_node[graph->tokens]]) == 0) return false;
+    if (rest && !in_block && node->token != 1) return false;
+    if (in_block) {
         char *end;
         long block = strtol(part + 5, &end, 10);
         used = snprintf(name, NAME, "layer%d.%ld.", ole_stage_of(graph, node), block - 1);
@@ -127,10 +133,12 @@ const ole_tensor *ole_published_find(const ole_safetensors *file, const ole_grap
     return tensor;
 }
 
-bool ole_published_is_counter(const char *name) {
+bool ole_tensor_is_state(const char *name) {
     static const char counter[] = ".num_batches_tracked";
     size_t length = strlen(name), end = sizeof counter - 1;
-    return length > end && strcmp(name + length - end, counter) == 0;
+    return (length > end && strcmp(name + length - end, counter) == 0) ||
+           strncmp(name, "optimizer.", 10) == 0 || strncmp(name, "train.", 6) == 0 ||
+           strncmp(name, "average.", 8) == 0;
 }
 
 bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param) {
@@ -138,6 +146,52 @@ bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param) {
     if (tensor->ndim != param->ndim && !as_convolution) return false;
     for (int d = 0; d < (as_convolution ? 1 : param->ndim); d++)
         if (tensor->shape[d] != param->shape[d]) return false;
-    return ole_tensor_count(tensor) == param->count &&
-           (tensor->dtype == OLE_F32 || tensor->dtype == OLE_F64);
+    return ole_tensor_count(tensor) == param->count && tensor->dtype <= OLE_F64; /* any float */
+}
+
+/* ---- Networks ----------------------------------------------------------------------------- */
+
+/* Whether parameters and tensors are each other's, but for the classifier, which may be one of
+ * other classes or missing. `used` is of [tensors in the file], all false. */
+static bool fits_graph(const ole_safetensors *file, const ole_graph *graph, bool *used) {
+    for (int i = 0; i < graph->params; i++) {
+        const ole_tensor *tensor = ole_published_find(file, graph, i);
+        if (tensor) used[ole_safetensors_index(file, tensor)] = true;
+        if (graph->param[i].node == graph->classifier) continue;
+        if (!tensor || !ole_tensor_fits(tensor, &graph->param[i])) return false;
+    }
+    for (size_t k = 0; k < ole_safetensors_count(file); k++)
+        if (!used[k] && !ole_tensor_is_state(ole_safetensors_get(file, k)->name)) return false;
+    return true;
+}
+
+ole_status ole_published_net(const ole_safetensors *file, const ole_zoo_entry **net,
+                             ole_error *error) {
+    size_t count = ole_safetensors_count(file);
+    bool *used = malloc((count + 1) * sizeof *used); /* [count] */
+    if (!used) return ole_fail(error, OLE_ERROR_MEMORY, "out of memory for initial weights");
+    ole_status status = OLE_OK;
+    *net = NULL;
+    for (int i = 0; ole_zoo_names[i] && !*net && status == OLE_OK; i++) {
+        const ole_zoo_entry *entry = ole_zoo_find(ole_zoo_names[i]);
+        for (int c = 3; c >= 1 && !*net && status == OLE_OK; c -= 2) { /* colour, grey */
+            ole_graph *graph;
+            const ole_shape input = {c, entry->input.h, entry->input.w};
+            status = ole_graph_parse(&graph, entry->name, input, 2, error);
+            memset(used, 0, count * sizeof *used);
+            if (status == OLE_OK && fits_graph(file, graph, used)) *net = entry;
+            ole_graph_free(graph);
+        }
+    }
+    free(used);
+    return status;
+}
+
+int ole_published_channels(const ole_safetensors *file, const char *net, ole_shape input) {
+    ole_graph *graph;
+    if (ole_graph_parse(&graph, net, input, 2, NULL) != OLE_OK) return 0;
+    const ole_tensor *first = graph->params > 0 ? ole_published_find(file, graph, 0) : NULL;
+    int64_t channels = first && first->ndim == 4 ? first->shape[1] : 0;
+    ole_graph_free(graph);
+    return channels == 1 || channels == 3 ? (int)channels : 0;
 }

@@ -9,6 +9,7 @@
 
 #include "formats/safetensors.h"
 #include "net/graph.h"
+#include "net/zoo.h"
 
 /* The tensor of parameter i, under our name or a published one; NULL: there is none. It may have
  * another shape. */
@@ -21,7 +22,17 @@ bool ole_tensor_fits(const ole_tensor *tensor, const ole_param *param);
 /* The stage of residual blocks that a node belongs to, from 1; 0: it comes before all of them. */
 int ole_stage_of(const ole_graph *graph, const ole_node *node);
 
-/* Whether a published tensor is of no use here: batches that a batch norm has counted. */
-bool ole_published_is_counter(const char *name);
+/* Whether a tensor is of no use as a weight: batches that a batch norm has counted, or the state of
+ * a run's optimiser. */
+bool ole_tensor_is_state(const char *name);
+
+/* The named network that has all tensors of a file and no others, but for the classifier's; NULL:
+ * none. */
+ole_status ole_published_net(const ole_safetensors *file, const ole_zoo_entry **net,
+                             ole_error *error);
+
+/* The channels, 1 or 3, that the first convolution of `net` takes according to a file; 0: not
+ * known. */
+int ole_published_channels(const ole_safetensors *file, const char *net, ole_shape input);
 
 #endif

@@ -201,6 +201,11 @@ def check_report(ole, work):
     check_that(f"unless a score is named: {done.stderr}", "stays as it is" not in done.stderr and
                (work / "own.safetensors").read_bytes() != before)
     (work / "bytes.npy").write_bytes(npyfile.array("|u1", (2, DIM), [7] * 2 * DIM))
+    (work / "a;b.pgm").write_bytes(b"P5 8 8 255 " + bytes(64))
+    check(ole, "predict m.safetensors a;b.pgm", code=1, err="ole predict: a;b.pgm: an image, but the model takes rows of "
+          f"{DIM} features; make them, then predict: ole features BACKBONE 'a;b.pgm' --out F.npy L.txt && "
+          "ole predict m.safetensors F.npy\n")
+    check(ole, "predict m.safetensors none.jpg", code=1, err="ole predict: none.jpg: cannot open: No such file or directory\n")
     check(ole, "predict m.safetensors bytes.npy", code=1, err="ole predict: bytes.npy: features are uint8; save them "
           "with .astype('float32')\n")
     done = ole.run(*"report m.safetensors --out bare.html".split())

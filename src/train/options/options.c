@@ -237,8 +237,9 @@ ole_status ole_train_options_check(const ole_train_options *given, ole_train_opt
 ole_status ole_train_expect(ole_train_options *o, ole_pretrained *p, ole_error *error) {
     *p = (ole_pretrained){0};
     if (!o->init_from || o->resume) return OLE_OK;
-    ole_status status =
-        ole_ranks_rank(o->ranks) == 0 ? ole_pretrained_read(p, o->init_from, error) : OLE_OK;
+    ole_status status = ole_ranks_rank(o->ranks) == 0
+                            ? ole_pretrained_read(p, o->init_from, o->net, error)
+                            : OLE_OK;
     status = ole_ranks_agree(o->ranks, status, error);
     if (status != OLE_OK) return status;
     ole_ranks_broadcast(o->ranks, p, sizeof *p, 0);
@@ -257,16 +258,18 @@ ole_status ole_train_expect(ole_train_options *o, ole_pretrained *p, ole_error *
     }
     if (p->net[0] && !o->net) {
         o->net = p->net;
-        ole_run_say(o, "net: %s, from the config.json of the weights; --net sets another", o->net);
+        ole_run_say(o, "net: %s, that of the weights; --net sets another", o->net);
     }
     if (strncmp(o->data, "folder:", 7) != 0) return OLE_OK;
-    if (p->channels > 0 && o->channels == 0) o->channels = p->channels;
+    if (p->channels > 0 && o->channels == 0) {
+        o->channels = p->channels;
+        ole_run_say(o, "images: in %s, as the weights expect; --channels sets another number",
+                    o->channels == 1 ? "grey" : "colour");
+    }
     if (p->side > 0 && o->resize == 0) {
         o->resize = p->side;
-        ole_run_say(o,
-                    "images: %dx%d, from the config.json of the weights; --resize sets another "
-                    "size",
-                    o->resize, o->resize);
+        ole_run_say(o, "images: %dx%d, from the %s of the weights; --resize sets another size",
+                    o->resize, o->resize, p->side_stated ? "config.json" : "network");
     }
     return OLE_OK;
 }
@@ -288,6 +291,10 @@ ole_status ole_train_fail_single_class(const ole_train_options *o, ole_error *er
 ole_status ole_train_choose(ole_train_options *o, ole_error *error) {
     bool folder = strncmp(o->data, "folder:", 7) == 0;
     bool images = folder && (o->resize == 0 || o->channels == 0);
+    if (!o->net && o->init_from && !o->resume)
+        return ole_fail(error, OLE_ERROR_ARGUMENT,
+                        "init_from %s: name the network of the weights with --net",
+                        ole_quote_string(o->init_from).text);
     if (o->net && o->epochs > 0 && !images) return OLE_OK;
     ole_probe probe;
     ole_status status = ole_dataset_probe(o->data, o->out, &probe, error);

@@ -371,7 +371,7 @@ static ole_status make_loss_state(ole_run *run, ole_error *error) {
 /* Opens the network with its weights: resumed, from a file, or random. Only rank 0 reads files. */
 static ole_status open_network(ole_run *run, ole_error *error) {
     const ole_train_options *o = &run->options;
-    char device[OLE_DEVICE_NAME], report[OLE_REPORT_ROOM];
+    char device[OLE_DEVICE_NAME], report[OLE_REPORT_ROOM], warning[OLE_REPORT_ROOM];
     const ole_network_options options = {.net = o->net,
                                          .input = run->card.input,
                                          .classes = run->card.classes,
@@ -393,8 +393,9 @@ static ole_status open_network(ole_run *run, ole_error *error) {
     }
     status = ole_params_init(run->network.params, o->init, o->seed, error);
     if (status == OLE_OK && o->init_from && is_first(run)) {
-        status = ole_init_from(&run->network, o->init_from, report, error);
+        status = ole_init_from(&run->network, o->init_from, report, warning, error);
         if (status == OLE_OK) ole_run_say(o, "%s", report);
+        if (status == OLE_OK && *warning) ole_run_say(o, "%s", warning);
     }
     if (status == OLE_OK && o->ema > 0.0) status = ole_params_average(run->network.params, error);
     return status;
@@ -491,6 +492,10 @@ static void warn_of_options(const ole_run *run, int64_t batch) {
     if (s->milestones > 0 && s->milestone[0] >= s->epochs)
         ole_run_say(o, "warning: milestones %s: the learning rate does not drop within %g epoch%s",
                     o->milestones, s->epochs, s->epochs == 1.0 ? "" : "s");
+    if (strcmp(o->keep, "best") == 0 &&
+        ole_dataset_get_info(run->set)->count[OLE_SPLIT_VALIDATION] == 0)
+        ole_run_say(o, "warning: keep best: no samples are held out to choose an epoch by, so the "
+                       "last is kept; add --val-split 10%%");
 }
 
 /* An error on one rank is an error on all; only open_recorded() may fail on one alone. */

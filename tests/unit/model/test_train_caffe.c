@@ -114,9 +114,9 @@ static void test_init(void **state) {
         const char *path = write_file(&net);
         ole_network network;
         ole_error error;
-        char report[OLE_REPORT_ROOM], expected[700];
+        char report[OLE_REPORT_ROOM], warning[OLE_REPORT_ROOM], expected[700];
         assert_ok(ole_network_open(&network, &fitting, &error), &error);
-        assert_ok(ole_init_from(&network, path, report, &error), &error);
+        assert_ok(ole_init_from(&network, path, report, warning, &error), &error);
         snprintf(expected, sizeof expected,
                  "%s: 2 loaded, 2 skipped (fc8, fc9), 1 left unchanged (classifier)", path);
         assert_string_equal(report, expected);
@@ -141,9 +141,9 @@ static void test_half_a_layer(void **state) {
     put_layer(&net, false, "fc6", true, 9, 4, 0);
     ole_network network;
     ole_error error;
-    char report[OLE_REPORT_ROOM];
+    char report[OLE_REPORT_ROOM], warning[OLE_REPORT_ROOM];
     assert_ok(ole_network_open(&network, &fitting, &error), &error);
-    assert_ok(ole_init_from(&network, write_file(&net), report, &error), &error);
+    assert_ok(ole_init_from(&network, write_file(&net), report, warning, &error), &error);
     assert_non_null(strstr(report, "1 loaded, 1 skipped (fc6), 2 left unchanged (2.linear, "));
     float b[4] = {1, 1, 1, 1};
     ole_params_get(network.params, param(network.graph, "2.linear.bias"), b);

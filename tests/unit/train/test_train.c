@@ -251,7 +251,7 @@ static void test_init_from_and_freeze(void **state) {
     o.freeze = "1.conv,classifier";
     train(&o);
     assert_non_null(strstr(w.messages, "last.safetensors: 14 loaded, 0 skipped, 0 left "
-                                       "unchanged\n"));
+                                       "unchanged, 12 not needed\n"));
     assert_true(same_tensor(a, b, "1.conv.weight"));
     assert_true(same_tensor(a, b, "classifier.bias"));
     assert_false(same_tensor(a, b, "3.linear.weight"));
@@ -261,6 +261,7 @@ static void test_init_from_and_freeze(void **state) {
     train(&o);
     assert_non_null(strstr(w.messages, "7 loaded, 7 skipped (3.linear.weight, 3.linear.bias"));
     assert_non_null(strstr(w.messages, "7 left unchanged (3.linear.weight"));
+    assert_non_null(strstr(w.messages, "nothing in it fits 3.linear.weight and the layers after"));
     o.net = "FC3";
     o.classes = "0,1,2";
     assert_fails(&o, OLE_ERROR_ARGUMENT, "no tensor in it fits the net");
@@ -580,7 +581,9 @@ static void test_best(void **state) {
     o.out = plain; /* without a validation split the best is the last */
     o.val_split = 0.0;
     o.epochs = 3;
+    o.keep = "best";
     train(&o);
+    assert_non_null(strstr(w.messages, "warning: keep best: no samples are held out"));
     assert_false(same_tensor(out, plain, "1.linear.weight"));
     char best[500];
     snprintf(best, sizeof best, "%s/best.safetensors", plain);
