@@ -282,8 +282,9 @@ def check_vectors(ole, work):
     check_that("predict takes rows", [p["row"] for p in said] == list(range(20)) and
                {p["label"] for p in said} <= {"0", "1"} and said[0]["file"] == "X.npy")
     check(ole, "predict vectors y.npy new.ppm", code=1, err="ole predict: y.npy: the shape must be (N, D), "
-          "(N, H, W), (N, C, H, W) or (N, H, W, C) with 1 to 4 channels C\nole predict: new.ppm: not a .npy file, as its first bytes are not \\x93NUMPY: "
-          "save it again with numpy.save\n")
+          "(N, H, W), (N, C, H, W) or (N, H, W, C) with 1 to 4 channels C\nole predict: new.ppm: an image, but the model "
+          "takes rows of 6 features; make them, then predict: ole features BACKBONE new.ppm --out F.npy L.txt && "
+          "ole predict vectors F.npy\n")
     check(ole, "predict X.npy vectors", code=1, err="ole predict: X.npy is an array, not a model; name the model first\n")
     check(ole, "predict new.ppm vectors", code=1, err="ole predict: new.ppm is an image, not a model; name the model first\n")
     first = ole.run(*"predict vectors X.npy".split()).stdout.splitlines()[0]

@@ -355,6 +355,7 @@ static void every_criterion_has_a_version(void **state) {
 /* Gradients as float are those as double, times the weight and rounded. */
 static void narrow_gradients(void **state) {
     (void)state;
+    gpu_table("ole_cuda_criterion");
     static const int64_t shape[] = {50, 40, 6};
     for (int k = 0; k < SUBJECTS; k++) {
         batch wide = make_batch(shape, ABSENT, 3), narrow = make_batch(shape, ABSENT, 3);
@@ -380,6 +381,7 @@ static void narrow_gradients(void **state) {
 /* NaN and Inf are named, but not in rows that do not count; the centres stay. */
 static void bad_rows(void **state) {
     (void)state;
+    gpu_table("ole_cuda_criterion");
     static const int64_t shape[] = {70, 66, 4};
     for (int k = 0; k < SUBJECTS; k++) {
         batch b = make_batch(shape, ABSENT, 5);
@@ -401,6 +403,7 @@ static void bad_rows(void **state) {
 /* Replays of a captured evaluation read what lies in memory then, and repeat to the bit. */
 static void captured(void **state) {
     (void)state;
+    gpu_table("ole_cuda_criterion");
     static const int64_t shape[] = {96, 80, 5};
     for (int k = 0; k < SUBJECTS; k++) {
         batch one = make_batch(shape, ABSENT, 8), other = make_batch(shape, ZEROS, 9);
